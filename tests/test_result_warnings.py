@@ -52,3 +52,17 @@ def test_timeouts_of_a_rule_by_rate_are_named_with_the_remedy(
     lossy = {"links.R1.loss.bernoulli.probability": 0.2, "tcp.recovery": recovery}
     lines = anabranch.run(small, rule, seeds=1, set=lossy).warnings
     assert len([line for line in lines if 'set tcp.recovery = "rack"' in line]) == said
+
+
+def test_random_losses_without_a_timeout_are_no_error(tmp_path: Path) -> None:
+    """No row has a timeout: pandas partitions an empty column into none."""
+    file = tmp_path / "lossy.toml"
+    file.write_text(
+        'algorithm = "reno"\nseeds = [1]\nmeasure = { duration_s = 5, warmup_s = 1 }\n'
+        "links.L = { rate_mbps = 10, delay_ms = 10, loss.bernoulli.probability = 0.001 }\n"
+        '[[flows]]\nname = "user"\npaths = [["L"]]\n'
+    )
+    result = anabranch.run(file)
+    assert result.paths["lost_random"].sum() > 0
+    assert result.flows["timeouts"].sum() == 0
+    assert result.warnings == []

@@ -52,7 +52,7 @@ def _timeouts_of_rules_by_rate(
     if recovery == "rack" or not paths["lost_random"].any():
         return
     by_rate = {rule["name"] for rule in rules() if rule["by_rate"]}
-    ran = flows.loc[flows["timeouts"] > 0, "rule"].str.partition(":")[0].unique()
+    ran = flows.loc[flows["timeouts"] > 0, "rule"].str.split(":").str[0].unique()
     if found := ", ".join(rule for rule in ran if rule in by_rate):
         yield (
             f"{scenario.source}: {found}: with tcp.recovery = {recovery!r} a lost retransmission "

@@ -47,7 +47,7 @@ def unequal_losses(
     if rows.empty:
         return
     table = _with_expected(rows, links).merge(flows[["algorithm", "seed", "flow", "user", "rule"]])
-    table = table[~table["rule"].str.partition(":")[0].isin(OTHER_SIGNALS)]
+    table = table[~table["rule"].str.split(":").str[0].isin(OTHER_SIGNALS)]
     for link in sorted(drop_tail):
         here = table.loc[[link in crossed for crossed in table["crossed"]]]
         pairs = [
