@@ -152,3 +152,20 @@ def test_the_receiving_end_on_the_same_host_is_no_connection_of_its_own(tmp_path
 def test_a_file_without_a_socket_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"me\.txt: no TCP connection in it: expected"):
         recorded(tmp_path, HEAD)
+
+
+def test_a_socket_with_many_lines_and_many_outputs_are_read_whole(tmp_path: Path) -> None:
+    """Sizes at which work that grows with their square took minutes.
+
+    20 000 outputs of 1 s and 1 MB each: 8 Mbps.
+    """
+    lines = ["ESTAB 0 0 10.0.0.1:1 10.0.0.2:2", *["\t cubic rto:204"] * 20_000]
+    outputs = [
+        f"State Recv-Q\nESTAB 0 0 10.0.0.3:1 10.0.0.4:2\n\t cubic data_segs_out:{i} "
+        f"lastrcv:{1000 * i} bytes_acked:{1_000_000 * i}"
+        for i in range(1, 20_001)
+    ]
+    file = tmp_path / "long.txt"
+    file.write_text("\n".join([*lines, *outputs]))
+    found = {connection.label: connection for connection in read(file).connections}
+    assert found["10.0.0.3:1 to 10.0.0.4:2"].goodput_mbps == pytest.approx(8)

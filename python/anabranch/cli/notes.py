@@ -82,7 +82,7 @@ def _warned(message: Warning | str, *_: object, **__: object) -> None:
 
 
 class _Details(logging.Handler):
-    """What libraries log where nobody has asked for it: details."""
+    """Details that libraries log where nobody has asked for them."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a record."""

@@ -277,5 +277,5 @@ def mean_with_half(row: dict[Any, Any], measure: str, digits: int) -> str:
     if row["one_trajectory"]:
         number = interval(row[measure], None, f".{digits}f")
         return f"{number}{MARK}" if number != "-" else number
-    # What is the same in every random run, such as no loss at all, is printed alone.
+    # Numbers that are the same in every random run, such as no loss at all, are printed alone.
     return interval(row[measure], row[f"{measure}_ci95"] or None, f".{digits}f")

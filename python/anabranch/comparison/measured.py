@@ -20,7 +20,7 @@ from anabranch.scenario import Scenario, ScenarioError, expected_one_of
 
 @dataclass(frozen=True)
 class Measured:
-    """What a flow got outside the simulator, the mean over its users: once or several times."""
+    """Goodput of a flow outside the simulator, the mean over its users: once or several times."""
 
     goodput_mbps: tuple[float, ...]
     rtt_ms: tuple[float, ...] = ()

@@ -25,12 +25,12 @@ def last(values: List) -> dict[str, Any]:
 
 def _tokens(text: str) -> Iterator[tuple[int, str, Any]]:
     """Line, kind and value of each token."""
-    place, rest = 0, len(text.rstrip())
+    place, rest, line = 0, len(text.rstrip()), 1
     while place < rest:
         match = TOKEN.match(text, place)
-        line = text.count("\n", 0, place) + 1
         if not match:
             raise ValueError(f"line {line}: expected a key or a value")
+        line += text.count("\n", place, match.end())
         place = match.end()
         if match["text"] is not None:
             yield line, "value", html.unescape(match["text"])

@@ -87,7 +87,8 @@ def read(text: str, file: pathlib.Path) -> Recording | None:
 def _outputs(text: str) -> list[_Output]:
     """The outputs, each begun by a header, a time, or a socket that was there before."""
     outputs = [_Output(None)]
-    last: tuple[str, str] | None = None
+    last: list[str] | None = None
+    texts: list[tuple[_Output, tuple[str, str], list[str]]] = []
     for line in map(str.strip, text.splitlines()):
         time_s = _time(line)
         if time_s is not None or HEADER.match(line):
@@ -95,17 +96,19 @@ def _outputs(text: str) -> list[_Output]:
                 outputs.append(_Output(time_s))
             last = None
         elif match := SOCKET.fullmatch(line):
-            last = (match["local"], match["remote"])
+            key, last = (match["local"], match["remote"]), None
             if match["kind"] == "mptcp" or match["state"] == "LISTEN" or match["remote"][-1] == "*":
                 # The line of the connection has no counters of its own before Linux 6.5.
-                last = None
                 continue
-            if last in outputs[-1].sockets:
+            if key in outputs[-1].sockets:
                 outputs.append(_Output(None))
-            outputs[-1].sockets[last] = _socket(*last, match["rest"] or "")
+            last = [match["rest"] or ""]
+            outputs[-1].sockets[key] = _Socket(*key, "", {})
+            texts.append((outputs[-1], key, last))
         elif last is not None and line:
-            known = outputs[-1].sockets[last]
-            outputs[-1].sockets[last] = _socket(*last, f"{known.text} {line}")
+            last.append(line)
+    for output, key, lines in texts:
+        output.sockets[key] = _socket(*key, " ".join(lines))
     return outputs
 
 
@@ -195,12 +198,13 @@ def _rtt_ms(socket: _Socket) -> float | None:
 
 def _together(paths: Sequence[tuple[Sample, ...]], outputs: int) -> list[Sample]:
     """The bytes of all paths at each time; a path that has ended keeps its last number."""
-    times = sorted({sample.time_s for path in paths for sample in path})
-    held = [
-        [max((s.bytes for s in path if s.time_s <= time), default=0) for path in paths]
-        for time in times
-    ]
-    return [Sample(time, sum(counts)) for time, counts in zip(times, held, strict=True)]
+    held = [0] * len(paths)
+    found: dict[float, int] = {}
+    every = [(s.time_s, i, s.bytes) for i, path in enumerate(paths) for s in path]
+    for time_s, i, count in sorted(every):
+        held[i] = max(held[i], count)
+        found[time_s] = sum(held)
+    return [Sample(time_s, count) for time_s, count in found.items()]
 
 
 def _between(samples: Sequence[Sample], times: Sequence[float]) -> tuple[float | None, int, str]:

@@ -7,10 +7,11 @@ from pandas import DataFrame
 from anabranch.scenario import Scenario
 
 TOLERANCE = 0.01
-"""Relative excess that is not reported, and"""
+"""Relative excess that is not reported."""
 
 SHIFT_S = 1.0
-"""seconds at the link's rate: what was on its way behind the link when the warm-up ended."""
+"""Seconds at the link's rate that are not reported either: packets that were on their way behind
+the link when the warm-up ended."""
 
 
 def above_capacity(scenario: Scenario, paths: DataFrame, links: DataFrame) -> Iterator[str]:

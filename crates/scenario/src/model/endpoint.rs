@@ -31,9 +31,9 @@ pub enum Profile {
 pub enum RtoFloor {
     /// The timeout, srtt + 4 rttvar (RFC 6298).
     Rto,
-    /// What it adds to the smoothed RTT, of which the handshake is the first sample. As in Linux
-    /// this is 4 times the largest deviation of a
-    /// round trip, and falls by a quarter of the difference per round trip.
+    /// The part beyond the smoothed RTT, of which the handshake is the first sample. As in Linux
+    /// this is 4 times the largest deviation of a round trip, and falls by a quarter of the
+    /// difference per round trip.
     Variance,
 }
 

@@ -148,8 +148,8 @@ fn workload(key: &Key, written: &Workload, files: &mut Files<'_>) -> Result<Work
 }
 
 /// Base RTTs over which the users of a flow start: an RTT with a queue of three bandwidth-delay
-/// products. Spread over one base RTT, two flows through a drop-tail queue keep in step in one
-/// network of five, whatever the seed.
+/// products. Spread over one base RTT, two flows through a drop-tail queue may keep in step
+/// whatever the seed.
 const SPREAD_RTTS: f64 = 4.0;
 
 /// The share of a flow's time in which its users start at most.

@@ -229,7 +229,7 @@ pub fn check_rates(scenario: &Scenario, record: &Record) {
     }
 }
 
-/// What the paths over a link delivered within the window is at most what the link transmits in
+/// Paths over a link deliver within the window at most what the link transmits in
 /// that time and in the `SHIFT_S` before it, the longest time on the way behind it, and a packet;
 /// and a user's goodput at most what arrived over its paths.
 pub fn check_capacity(scenario: &Scenario, record: &Record) {
