@@ -56,7 +56,7 @@ def in_words(result: Result) -> str:
         return "No algorithm delivered anything."
     if result.is_one_trajectory():
         why = "nothing in the scenario is random" if len(result.seeds) > 1 else "one seed"
-        remedy = "write no start_spread_s = 0, or give links loss" if len(result.seeds) > 1 else ""
+        remedy = "remove start_spread_s = 0, or give links losses" if len(result.seeds) > 1 else ""
         return (
             f"No algorithm is ranked: {why}, so that each result is one trajectory, without an "
             f"interval; {remedy or 'take several seeds, such as --seeds 10'}."
