@@ -10,11 +10,11 @@ RUST   := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' 
 # Without make's jobserver, which cargo cannot use and warns of.
 CARGO  := env -u MAKEFLAGS -u MFLAGS cargo
 
-# crates/kernel takes clang, pkg-config, libelf-dev and zlib1g-dev to build, and is left out without
+# crates/kernel/kernel takes clang, pkg-config, libelf-dev and zlib1g-dev to build, and is left out without
 # them, unless ANABRANCH_REQUIRE_KERNEL is set.
 KERNEL := $(or $(ANABRANCH_REQUIRE_KERNEL),$(shell command -v clang && \
 	pkg-config --exists libelf zlib && echo yes))
-CRATES := $(if $(KERNEL),--workspace)
+CRATES := --workspace $(if $(KERNEL),,--exclude anabranch-kernel)
 
 # Runs a command while nothing else wants a processor, where Linux has that policy.
 IDLE   := $(if $(shell command -v chrt),chrt --idle 0,nice)
@@ -81,7 +81,7 @@ test:
 		$(STEP) "2/2 Build, lints, tests" $(MAKE) --quiet --jobs 4 --keep-going PREPARED=yes \
 			alone rust-beside python-beside site types $(if $(ALL),documentation) || code=1; \
 		$(BIN)/python .ci/report.py $(JUNIT) || code=1; \
-		$(if $(KERNEL),,echo "Skipped: crates/kernel, without clang, pkg-config, libelf-dev, zlib1g-dev";) \
+		$(if $(KERNEL),,echo "Skipped: crates/kernel/kernel, without clang, pkg-config, libelf-dev, zlib1g-dev";) \
 		$(if $(ALL),,echo "Skipped: slow tests, which make test-all runs";) \
 		exit $$code
 
@@ -182,7 +182,7 @@ docs: $(VENV)/.dev $(VENV)/.anabranch
 docs-serve: docs
 	$(BIN)/python -m http.server --bind localhost --directory $(TARGET)/site 8000
 
-# Wheel, sdist and Debian package in dist/. The Debian package needs what crates/kernel needs to build,
+# Wheel, sdist and Debian package in dist/. The Debian package needs what the kernel's programs need to build,
 # dpkg-dev and help2man.
 dist: wheel deb
 
@@ -191,13 +191,13 @@ wheel: $(VENV)/.dev
 	$(BIN)/maturin sdist --out dist
 
 deb:
-	packaging/debian/build dist
+	crates/kernel/packaging/build dist
 
 # What is in dist/ as users have it: without Rust, outside the checkout; the Debian package installed
 # and removed under systemd in a container, as root.
 test-dist: dist
 	$(BIN)/nox --session wheel sdist
-	packaging/debian/test dist/anabranch-kernel_*.deb
+	crates/kernel/packaging/test dist/anabranch-kernel_*.deb
 
 # The Python tests with each Python (python3.11, python3.12, python3.13 on the PATH) and with the oldest
 # and the newest dependencies. MATRIX="tests/cli -k run" passes arguments to pytest.
@@ -210,11 +210,11 @@ bench:
 
 # Coverage-guided fuzzing of every parser of the gateway, and of what its carriers do with an
 # authenticated peer's bytes; of the readers of scenarios and traces, and of random simulations; 10
-# minutes each. Not part of the gate, which replays fuzz/corpus of both crates. FUZZ_SECONDS=60 make
+# minutes each. Not part of the gate, which replays fuzz/corpus.tar.gz of both. FUZZ_SECONDS=60 make
 # fuzz is shorter.
 fuzz:
 	.ci/fuzz crates/gateway
-	.ci/fuzz crates/sim
+	.ci/fuzz crates/model/sim
 
 # The parsing of the kernel's answers, and the unit tests of rules and links, in an interpreter that
 # finds undefined behaviour: rustup component add miri rust-src --toolchain nightly

@@ -76,7 +76,7 @@ def main(seeds: str = "5") -> None:
     balia, balia_queues = "papers/balia", drop_tail(50, "L1", "L2")
     show(
         "10 two-path and 10 single-path users, 100 Mbps, drop-tail 1250 (equilibrium 6.8)",
-        "crates/sim/benches/two_links.toml",
+        "crates/model/sim/benches/two_links.toml",
         ["lia"],
         1,
         120,

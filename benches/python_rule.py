@@ -15,7 +15,7 @@ RUNS = 9
 
 
 class Lia(anabranch.Rule):
-    """LIA (RFC 6356), as crates/control/src/rules/lia.rs has it."""
+    """LIA (RFC 6356), as crates/model/control/src/rules/lia.rs has it."""
 
     def increase(self, r: int, paths: list[anabranch.Path]) -> float:
         """Increase per acknowledged packet."""

@@ -22,7 +22,7 @@ class Reno(anabranch.Rule):
 
 
 class Lia(anabranch.Rule):
-    """RFC 6356, as crates/control/src/rules/lia.rs has it."""
+    """RFC 6356, as crates/model/control/src/rules/lia.rs has it."""
 
     def increase(self, r, paths):
         best = max(path.rate / path.rtt for path in paths)

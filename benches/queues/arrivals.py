@@ -1,4 +1,4 @@
-"""Arrivals at a queue, what becomes of them, and the links of `crates/net` as a queue for them."""
+"""Arrivals at a queue, what becomes of them, and `crates/model/net` as a queue for them."""
 
 import random
 import subprocess

@@ -40,7 +40,7 @@ def write(root: Path, folder: Path, quick: bool) -> None:
 
 def _page(root: Path, rule: dict[str, Any], proofs: "_Proofs", result: anabranch.Result) -> str:
     name = rule["name"]
-    file = f"crates/control/src/rules/{name.replace('-', '_')}.rs"
+    file = f"crates/model/control/src/rules/{name.replace('-', '_')}.rs"
     title, equation = _documentation((root / file).read_text())
     wide, narrow, beside_wide, beside_narrow = rule_figures.goodput(result, name)
     scenario = (Path(__file__).parent / "golden.toml").read_text().split("\n\n", 1)[1].rstrip()
@@ -96,7 +96,7 @@ def _documentation(source: str) -> tuple[str, str]:
 
 def _kernel(root: Path, rule: dict[str, Any]) -> str:
     program = "vegas_k" if rule["name"] == "vegas" else rule["name"].replace("-", "_")
-    if (root / f"crates/kernel/bpf/rules/{program}.h").exists():
+    if (root / f"crates/kernel/kernel/bpf/rules/{program}.h").exists():
         return (
             f"`anabranch-kernel load {program}` ([Use a rule on your server or router]"
             "(../../how-to/kernel.md))."

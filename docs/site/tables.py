@@ -195,7 +195,7 @@ def metrics(root: Path) -> str:
         "the kernel are in [Use a rule on your server or router](../how-to/kernel.md).\n\n"
         "## Of the gateway\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n"
     )
-    source = (root / "crates/gateway/src/counters.rs").read_text()
+    source = (root / "crates/gateway/gateway/src/counters.rs").read_text()
     for kind, name, meaning, rows in COUNTERS.findall(source):
         labels = dict.fromkeys(re.findall(r'= "(\w+)" "(\w+)"', rows))
         by_label: dict[str, list[str]] = {}
@@ -205,7 +205,7 @@ def metrics(root: Path) -> str:
         text += f"| `{name}` | {kind.lower()} | {shown} | {cell(meaning)} |\n"
     text += "\n## Of each path\n\nLabels: `tunnel`, `path`. Counters start again with each tunnel."
     text += "\n\n| metric | unit | meaning |\n|---|---|---|\n"
-    source = (root / "crates/gateway/src/operation/metrics.rs").read_text()
+    source = (root / "crates/gateway/gateway/src/operation/metrics.rs").read_text()
     for name, meaning, of in PATHS.findall(source):
         text += f"| `{name}` | {of.lower()} | {cell(meaning)} |\n"
     return text

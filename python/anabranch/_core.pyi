@@ -1,4 +1,4 @@
-"""Anabranch's scenario files and simulator, in Rust (crates/python).
+"""Anabranch's scenario files and simulator, in Rust (crates/model/python).
 
 Rates of links and goodputs are in Mbps; a rule sees packets and seconds; the unit of every other
 number is the suffix of its name. Arrays are one-dimensional unless their shape is given.

@@ -13,14 +13,21 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "anabranch"
 
-PAGE = (ROOT / "ARCHITECTURE.md").read_text()
+PRODUCTS = sorted(ROOT.glob("crates/*/ARCHITECTURE.md"))
+
+PAGES = [ROOT / "ARCHITECTURE.md", *sorted(ROOT.glob("python/*.md")), *PRODUCTS]
+"""The map, and a page per product."""
+
+PAGE = "\n".join(page.read_text() for page in PAGES)
 """Names the crates and the layers of Python with what each may depend on."""
+
+MOST_LINES = 60
 
 TOPICS = ["fluid", "games", "guarantees", "optimum", "queueing"]
 """Folders of `theory`, which do not import one another."""
 
 MOST_FILES = 20
-FILE_PER_ITEM = {"crates/control/src/rules"}
+FILE_PER_ITEM = {"crates/model/control/src/rules"}
 """Folders with a file per algorithm, as many as there are."""
 
 PARENT = "(parent)"
@@ -34,6 +41,22 @@ Dependencies = dict[str, tuple[set[str], set[str]]]
 
 def test_the_page_lists_every_crate_with_what_it_and_its_tests_depend_on():
     assert listed_crates(PAGE) == crates()
+
+
+def test_each_page_can_be_read_at_once():
+    assert {page.parent.name for page in PRODUCTS} == {"model", "kernel", "gateway"}
+    assert [page for page in PAGES if len(page.read_text().splitlines()) > MOST_LINES] == []
+
+
+def test_products_use_one_another_only_as_they_may():
+    """The model uses no other product; the kernel's programs and the gateway not each other."""
+    group = {file.parent.name: file.parts[-3] for file in ROOT.glob("crates/*/*/Cargo.toml")}
+    allowed = {"model": {"model"}, "common": {"model", "common"}}
+    for product in ("kernel", "gateway"):
+        allowed[product] = {"model", "common", product}
+    for crate, (uses, tests) in crates().items():
+        for other in uses | tests:
+            assert group[other] in allowed[group[crate]], f"{crate} uses {other}"
 
 
 def test_every_python_module_has_a_layer_on_the_page_and_imports_downward_only():
@@ -81,19 +104,19 @@ def test_no_python_modules_import_each_other_in_a_circle():
 
 
 def test_no_rust_modules_use_each_other_in_a_circle_but_where_a_comment_says_why():
-    for source in sorted(ROOT.glob("crates/*/src")):
+    for source in sorted(ROOT.glob("crates/*/*/src")):
         for folder, uses in rust_uses(source):
             assert circle(uses) is None, folder
 
 
 def test_no_rust_module_used_by_its_parent_uses_the_parent_through_a_sibling_only():
-    for source in sorted(ROOT.glob("crates/*/src")):
+    for source in sorted(ROOT.glob("crates/*/*/src")):
         for folder, uses in rust_uses(source, with_parents=True):
             assert hidden_circle(uses) is None, folder
 
 
 def test_the_carrier_knows_its_quic_library_in_one_module_only():
-    source = ROOT / "crates" / "carrier" / "src"
+    source = ROOT / "crates" / "gateway" / "carrier" / "src"
     (library,) = source.rglob("library")
     knows = [file for file in source.rglob("*.rs") if re.search(r"\bnoq\w*::", file.read_text())]
     outside = [file for file in knows if library not in file.parents]
@@ -201,7 +224,7 @@ def short(crate: str) -> str:
 
 def listed_crates(page: str) -> Dependencies:
     """The page's table of crates: name, what it depends on, what only its tests depend on."""
-    rows = re.findall(r"^\| `crates/(\w+)` \|.*\|([^|]*)\|([^|]*)\|$", page, re.M)
+    rows = re.findall(r"^\| `crates/\w+/(\w+)` \|.*\|([^|]*)\|([^|]*)\|$", page, re.M)
     return {name: (words(uses), words(tests)) for name, uses, tests in rows}
 
 

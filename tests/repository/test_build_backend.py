@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-BACKEND = Path(__file__).parents[2] / "crates" / "python"
+BACKEND = Path(__file__).parents[2] / "crates" / "model" / "python"
 HOOKS = ["get_requires_for_build_wheel", "get_requires_for_build_sdist"]
 
 

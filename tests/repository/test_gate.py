@@ -74,7 +74,7 @@ def test_unit_tests_and_those_of_programs_have_their_own_targets(tmp_path: Path)
 
 def test_every_file_of_rust_tests_is_in_a_program():
     """With `autotests = false` Cargo looks for none: tests/all.rs or a [[test]] names each."""
-    for manifest in ROOT.glob("crates/*/Cargo.toml"):
+    for manifest in ROOT.glob("crates/*/*/Cargo.toml"):
         if "autotests = false" not in manifest.read_text():
             continue
         folder = manifest.parent / "tests"
@@ -93,7 +93,7 @@ def modules(file: Path) -> set[str]:
 def test_the_tests_in_real_time_are_compiled_once(kernel: str):
     """Cargo selects for their packages the features that it selects for all that is tested.
 
-    With and without crates/kernel, whatever this machine can build.
+    With and without anabranch-kernel, whatever this machine can build.
     """
     packages = made("REAL_TIME", kernel)
     assert "anabranch-gateway" in packages
@@ -103,7 +103,7 @@ def test_the_tests_in_real_time_are_compiled_once(kernel: str):
 
 
 def made(variable: str, kernel: str) -> list[str]:
-    """Words of a variable of the Makefile, where crates/kernel can be built or cannot."""
+    """Words of a variable of the Makefile, where anabranch-kernel can be built or cannot."""
     show = ["make", f"KERNEL={kernel}", "--eval", f"show: ; @echo $({variable})", "show"]
     return subprocess.run(show, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
 

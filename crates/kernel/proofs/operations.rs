@@ -6,9 +6,9 @@
 // What soft.rs takes of libm is not in these operations.
 extern crate self as libm;
 
-#[path = "../../control/src/scalar.rs"]
+#[path = "../../model/control/src/scalar.rs"]
 pub mod scalar;
-#[path = "../../control/src/soft.rs"]
+#[path = "../../model/control/src/soft.rs"]
 pub mod soft;
 
 use scalar::Scalar;

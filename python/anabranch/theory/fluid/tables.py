@@ -1,4 +1,4 @@
-"""A fluid run as the seven tables of a Result, whose columns crates/scenario defines.
+"""A fluid run as the seven tables of a Result, whose columns crates/model/scenario defines.
 
 Values that a fluid lacks: `timeouts`, `spurious_timeouts`, `lost_down`, `buffer_packets` and
 `kappa` are 0; every lost packet counts as retransmitted; loss events are losses, at most one per

@@ -1,6 +1,6 @@
 """The adjustment of the kappas of I-TCP connections: equations (11) and (12).
 
-Every step of a kappa is taken by the rule itself (crates/control/src/itcp.rs), with a buffer
+Every step of a kappa is taken by the rule itself (crates/model/control/src/itcp.rs), with a buffer
 occupancy that allows an increase at any time. A connection's share of the bottleneck is
 phi_i = kappa_i / sum kappa, its load rho_i; L' = (rho_i - phi_i) / phi_i is what (9) estimates.
 """

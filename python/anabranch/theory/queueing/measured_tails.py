@@ -1,4 +1,4 @@
-"""Tails of the simulated processor-sharing queue (crates/sim/src/sharing.rs), and the theorems'."""
+"""Tails of the processor-sharing queue, simulated by `crates/model/sharing`, and the theorems'."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

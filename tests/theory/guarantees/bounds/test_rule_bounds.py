@@ -21,7 +21,7 @@ from anabranch.theory.guarantees.bounds.states import (
 )
 from anabranch.theory.guarantees.bounds.survey import every_rule
 
-BPF = Path(__file__).parents[4] / "crates" / "kernel" / "bpf"
+BPF = Path(__file__).parents[4] / "crates" / "kernel" / "kernel" / "bpf"
 IN_LINUX = {"vegas_k": "vegas"}
 RULES = sorted(
     IN_LINUX.get(file.stem, file.stem.replace("_", "-")) for file in (BPF / "rules").glob("*.h")

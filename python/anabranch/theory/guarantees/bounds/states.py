@@ -1,4 +1,4 @@
-"""The states of a connection that the kernel's programs can present to a rule (crates/kernel/bpf).
+"""The states of a connection that the kernel's programs can present to a rule.
 
 `gather.h` fills the fields from words of the kernel, of which nothing is assumed but what it checks
 itself. A sibling with another algorithm has a window and an RTT, and 0 in the other fields.

@@ -1,0 +1,147 @@
+//! What must hold of each parser for any input, and of a carrier whatever its peer does: for the
+//! tests and for `fuzz/main.rs`.
+
+use anabranch_gateway::names::{addresses::addresses, dns};
+use anabranch_gateway::near::socks;
+use anabranch_gateway::wire::{Datagram, Destination, Head, decode_peer, encode_frame, read_frame};
+use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
+
+mod config;
+mod mux;
+mod quic;
+
+/// Parses an input and checks what must hold of the result.
+pub type Check = fn(&[u8]);
+
+/// Every check, by the name of its folder in `fuzz/corpus.tar.gz`.
+pub const PARSERS: [(&str, Check); 12] = [
+    ("config", config::config),
+    ("mux", mux::mux),
+    ("mux_frames", mux::mux_frames),
+    ("paths", quic::paths),
+    ("order", quic::order),
+    ("head", head),
+    ("datagram", datagram),
+    ("frame", frame),
+    ("socks_request", socks_request),
+    ("socks_datagram", socks_datagram),
+    ("dns_query", dns_query),
+    ("dns_answer", dns_answer),
+];
+
+/// An input that says what happens.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    /// The next byte.
+    fn byte(&mut self) -> Option<u8> {
+        self.0.split_off_first().copied()
+    }
+
+    /// The next two bytes; zeros at the end.
+    fn number(&mut self) -> u16 {
+        let [low, high] = [(); 2].map(|()| self.byte().unwrap_or_default());
+        u16::from_le_bytes([low, high])
+    }
+
+    /// The next bytes, as many as there are.
+    fn bytes(&mut self, length: usize) -> &'a [u8] {
+        let length = length.min(self.0.len());
+        self.0.split_off(..length).unwrap_or_default()
+    }
+}
+
+/// The head of a stream: what was read is written and read the same.
+fn head(bytes: &[u8]) {
+    let mut rest = bytes;
+    let read = Head::read(&mut rest)
+        .now_or_never()
+        .expect("memory never waits");
+    if let Ok(head) = read {
+        let encoded = head.encode();
+        let networks = 1 + Head::MAX_NETWORKS * (1 + 1 + 16);
+        assert!(encoded.len() <= 2 + networks + Destination::MAX_BYTES);
+        let again = Head::read(&mut &encoded[..])
+            .now_or_never()
+            .expect("no wait");
+        assert_eq!(again.expect("a head"), head);
+    }
+}
+
+/// A datagram of a tunnel.
+fn datagram(bytes: &[u8]) {
+    if let Ok(read) = Datagram::decode(Bytes::copy_from_slice(bytes)) {
+        assert!(bytes.ends_with(&read.payload));
+        let encoded = Datagram::encode(read.association, &read.peer, &read.payload);
+        assert_eq!(Datagram::decode(encoded), Ok(read));
+    }
+}
+
+/// Frames of an association's stream, to the end.
+fn frame(bytes: &[u8]) {
+    let mut rest = bytes;
+    loop {
+        let before = rest;
+        let read = read_frame(&mut rest)
+            .now_or_never()
+            .expect("memory never waits");
+        let Ok(Some(frame)) = read else { return };
+        let encoded = encode_frame(&[&frame]).expect("it was one");
+        assert!(before.starts_with(&encoded));
+        assert_eq!(before.len() - rest.len(), encoded.len());
+        if let Ok((peer, payload)) = decode_peer(frame.clone()) {
+            let mut address = BytesMut::new();
+            peer.put(&mut address);
+            let encoded = encode_frame(&[&address, &payload]).expect("not longer");
+            let again = decode_peer(encoded.slice(2..)).expect("the same");
+            assert_eq!(again, (peer, payload));
+        }
+    }
+}
+
+/// What a client of SOCKS5 sends before its data.
+fn socks_request(bytes: &[u8]) {
+    let mut client = tokio::io::join(bytes, tokio::io::sink());
+    let negotiated = socks::negotiate(&mut client)
+        .now_or_never()
+        .expect("no wait");
+    if negotiated.is_ok() {
+        assert_eq!(bytes[0], 5);
+        assert!(bytes[2..2 + usize::from(bytes[1])].contains(&0));
+    }
+}
+
+/// A datagram of a client of SOCKS5.
+fn socks_datagram(bytes: &[u8]) {
+    if let Ok((to, payload)) = socks::decode_datagram(Bytes::copy_from_slice(bytes)) {
+        let encoded = socks::encode_datagram(&to, &payload).freeze();
+        assert_eq!(socks::decode_datagram(encoded), Ok((to, payload)));
+    }
+}
+
+/// A DNS query: near's own answers are answers to it.
+fn dns_query(bytes: &[u8]) {
+    if let Some(query) = dns::parse_query(bytes) {
+        for answer in [dns::failure(bytes, &query), dns::truncated(bytes, &query)] {
+            assert!(dns::answers(&answer, &query));
+            assert!(answer.len() <= query.udp_size.into());
+            assert!(dns::parse_query(&answer).is_none());
+        }
+    }
+}
+
+/// A DNS answer, to a query with its number and question: it is one only if these are its own.
+fn dns_answer(bytes: &[u8]) {
+    let mut asked = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    asked.extend(b"\x07example\x03org\0\0\x01\0\x01");
+    let query = dns::parse_query(&asked).expect("a query");
+    if dns::answers(bytes, &query) {
+        assert_eq!(bytes[..2], [0, 7]);
+        assert!(bytes[2] & 0x80 != 0);
+    }
+    let _ = dns::is_truncated(bytes);
+    // The shortest record has the root's name and an IPv4 address.
+    let found = addresses(bytes).map_or(0, |(found, _)| found.len());
+    assert!(found * (1 + 10 + 4) <= bytes.len());
+}

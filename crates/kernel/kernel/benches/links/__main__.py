@@ -1,0 +1,328 @@
+"""Goodput and delay of the kernel's algorithms over links of a small test bed of its own.
+
+`python3 crates/kernel/kernel/benches/links --cells a,h --algorithms lia,olia` as root prints a
+table of Mbps and of the ratio to the best single path, which Reno has alone. It shares no code with
+`anabranch-lab`: two network namespaces without names, a TUN device per path, and a forwarder with
+rate, drop-tail queue, random loss and delay. Socket buffers are limited as by a distribution
+(`--tcp-wmem`, `--tcp-rmem`). An algorithm of anabranch-kernel must be loaded before.
+
+`--kind held` (default) sends without end; `kept` sends 1 MB (`--request-mb`) per request over one
+connection and prints the rate of the requests; `delay` prints the time from write to read of a
+sender that writes as fast as it can, median and 99th percentile; `unshaped` sends over two veth
+links, in pairs with Reno; `windows` is `held` with the mean window and RTT of the lossy path, and
+what they hold up. `--warmup` leaves out their first seconds. `--random 30` takes 30 random cells, a
+clean and a lossy path, and prints what the clean path could send while the lossy one sends a
+fragment (`cells.py`). `--jobs` runs several beds at once; a warning says if packets were late.
+"""
+
+import argparse
+import multiprocessing
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from bed import SERVER, Bed, Link, inside
+from cells import NAMED, cell, describe, held_mb, held_up_mb
+
+MPTCP, CONGESTION, PORT = 262, 13, 5001
+BLOCK = 1 << 17
+REQUEST = struct.Struct("I")  # how many bytes it asks for
+MESSAGE_BYTES = 1250
+
+FORK = multiprocessing.get_context("fork")
+CLOSED = suppress(BrokenPipeError, ConnectionResetError)  # the receiver ends first
+
+
+def open_connection(algorithm: str, path: int | None) -> socket.socket:
+    """A connection over all paths, or over TCP and one path."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0 if path is not None else MPTCP)
+    sock.setsockopt(socket.IPPROTO_TCP, CONGESTION, algorithm.encode())
+    if path is not None:
+        sock.bind((f"10.77.{path}.1", 0))
+    sock.connect((SERVER, PORT))
+    return sock
+
+
+def require(algorithm: str) -> None:
+    """Multipath TCP runs the default, without an error, where a name is not registered."""
+    with open("/proc/sys/net/ipv4/tcp_available_congestion_control", encoding="ascii") as file:
+        if algorithm not in file.read().split():
+            sys.exit(f"links: {algorithm} is not registered: anabranch-kernel load {algorithm}")
+
+
+def listen() -> socket.socket:
+    """The server's listening socket."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((SERVER, PORT))
+    listener.listen()
+    return listener
+
+
+def send_held(algorithm: str, path: int | None) -> None:
+    """Sends without end."""
+    sock, block = open_connection(algorithm, path), bytes(BLOCK)
+    with CLOSED:
+        while True:
+            sock.sendall(block)
+
+
+def receive_held(warmup: float, ready: Any, results: Any, seconds: float) -> None:
+    """Mbps from the end of the warmup on, which begins with the connection."""
+    listener = listen()  # open for the joins of further paths
+    ready.set()
+    sock, _ = listener.accept()
+    begin, received = time.monotonic(), 0
+    start, end = begin + warmup, begin + seconds
+    buffer = bytearray(BLOCK * 4)
+    sock.settimeout(0.5)
+    while (now := time.monotonic()) < end:
+        with suppress(TimeoutError):
+            got = sock.recv_into(buffer)
+            received += got if now >= start else 0
+    results.put(received * 8e-6 / (time.monotonic() - start))
+
+
+def watch_lossy_path(results: Any, warmup: float, seconds: float) -> None:
+    """Means of the window and of the RTT in ms that `ss` prints of the second path."""
+    time.sleep(warmup)
+    end, found = time.monotonic() + seconds - warmup - 1, []
+    command = ["ss", "-tinH", "state", "established", "src", "10.77.1.1"]
+    while time.monotonic() < end:
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        fields = dict(field.split(":", 1) for field in printed.split() if field.count(":") == 1)
+        with suppress(KeyError):
+            found.append((float(fields["cwnd"]), float(fields["rtt"].split("/")[0])))
+        time.sleep(0.5)
+    windows, rtts = zip(*found, strict=True) if found else ([0.0], [0.0])
+    results.put((statistics.mean(windows), statistics.mean(rtts)))
+
+
+def send_kept(algorithm: str, path: int | None) -> None:
+    """Answers requests."""
+    sock = open_connection(algorithm, path)
+    with CLOSED:
+        while request := sock.recv(REQUEST.size):
+            sock.sendall(bytes(*REQUEST.unpack(request)))
+
+
+def receive_kept(size: int, ready: Any, results: Any, seconds: float) -> None:
+    """Mbps of requests for `size` bytes, one after the other."""
+    listener = listen()  # open for the joins of further paths
+    ready.set()
+    sock, _ = listener.accept()
+    start, received, left = time.monotonic(), 0, 0
+    buffer = bytearray(BLOCK * 4)
+    while time.monotonic() < start + seconds:
+        if not left:
+            sock.sendall(REQUEST.pack(size))
+            left = size
+        got = sock.recv_into(buffer, min(left, len(buffer)))
+        if not got:
+            sys.exit("links: the sender has closed the connection")
+        left -= got
+        received += got
+    results.put(received * 8e-6 / (time.monotonic() - start))
+
+
+def send_stamped(algorithm: str, path: int | None) -> None:
+    """Messages that begin with the time at which they were written."""
+    sock, rest = open_connection(algorithm, path), bytes(MESSAGE_BYTES - 8)
+    with CLOSED:
+        while True:
+            sock.sendall(struct.pack("d", time.monotonic()) + rest)
+
+
+def receive_stamped(ready: Any, results: Any, seconds: float) -> None:
+    """Median and 99th percentile of the time from write to read, ms."""
+    listener = listen()  # open for the joins of further paths
+    ready.set()
+    sock, _ = listener.accept()
+    start, pending, delays = time.monotonic(), b"", []
+    while time.monotonic() < start + seconds:
+        pending += sock.recv(BLOCK)
+        now = time.monotonic()
+        whole = len(pending) // MESSAGE_BYTES * MESSAGE_BYTES
+        for offset in range(0, whole, MESSAGE_BYTES):
+            delays.append(now - struct.unpack_from("d", pending, offset)[0])
+        pending = pending[whole:]
+    cuts = statistics.quantiles(delays, n=100)
+    results.put((cuts[49] * 1e3, cuts[98] * 1e3))
+
+
+KINDS = ("held", "kept", "delay", "unshaped", "windows")
+
+
+def measure(bed: Bed, algorithm: str, path: int | None, options: argparse.Namespace) -> Any:
+    """Runs one connection."""
+    held = (send_held, partial(receive_held, options.warmup))
+    sender, receiver = {
+        "held": held,
+        "kept": (send_kept, partial(receive_kept, round(options.request_mb * 1e6))),
+        "delay": (send_stamped, receive_stamped),
+        "unshaped": held,
+        "windows": held,
+    }[options.kind]
+    seconds = options.seconds
+    ready, results = FORK.Event(), FORK.Queue()
+    server = inside(bed.server, receiver, ready, results, seconds)
+    ready.wait(10)
+    client = inside(bed.client, sender, algorithm, path)
+    watched, watcher = FORK.Queue(), []
+    if options.kind == "windows" and path is None:
+        watcher = [inside(bed.client, watch_lossy_path, watched, options.warmup, seconds)]
+    try:
+        rate = results.get(timeout=seconds * 3 + 20)
+        return (rate, *watched.get(timeout=20)) if watcher else rate
+    finally:
+        for process in client, server, *watcher:
+            process.terminate()
+            process.join()
+
+
+def run(
+    links: list[Link],
+    algorithm: str,
+    path: int | None,
+    seed: int,
+    options: argparse.Namespace,
+) -> Any:
+    """One connection in a bed of its own; prints a warning if packets were late."""
+    limits = {"ipv4/tcp_wmem": options.tcp_wmem, "ipv4/tcp_rmem": options.tcp_rmem}
+    sysctls = {
+        **{key: value.replace(",", " ") for key, value in limits.items()},
+        "ipv6/conf/all/disable_ipv6": "1",
+        "ipv4/conf/all/rp_filter": "0",
+        "ipv4/conf/default/rp_filter": "0",
+        "ipv4/tcp_no_metrics_save": "1",
+        "mptcp/enabled": "1",
+        **dict(item.split("=") for item in options.sysctl),
+    }
+    require(algorithm)
+    bed = Bed(links, seed, sysctls, veth=options.kind == "unshaped")
+    try:
+        result = measure(bed, algorithm, path, options)
+    finally:
+        bed.close()
+    require(algorithm)
+    if bed.late_s.value > 1e-3:
+        print(f"late: {bed.late_s.value * 1e3:.1f} ms at the 99th percentile", file=sys.stderr)
+    return result
+
+
+def options() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--cells", default=",".join(NAMED))
+    parser.add_argument("--random", type=int, metavar="N", help="the random cells r1 to rN instead")
+    parser.add_argument("--algorithms", default="reno,lia,olia,balia")
+    parser.add_argument("--kind", choices=KINDS, default="held")
+    parser.add_argument("--request-mb", type=float, default=1)
+    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--warmup", type=float, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--best", default="", metavar="CELL=MBPS,...", help="the best path's rate where it is known"
+    )
+    parser.add_argument("--tcp-wmem", default="4096,16384,4194304")
+    parser.add_argument("--tcp-rmem", default="4096,131072,6291456")
+    parser.add_argument("--sysctl", action="append", default=[], metavar="ipv4/KEY=VALUE")
+    arguments = parser.parse_args()
+    if not 0 <= arguments.warmup < arguments.seconds:
+        parser.error("--warmup must be shorter than --seconds")
+    if arguments.random:
+        arguments.cells = ",".join(f"r{number}" for number in range(1, arguments.random + 1))
+    return arguments
+
+
+class Table:
+    """Measures with several beds at once and prints rows."""
+
+    def __init__(self, pool: ProcessPoolExecutor, arguments: argparse.Namespace):
+        self.pool, self.arguments = pool, arguments
+        self.seeds = range(arguments.seed, arguments.seed + arguments.runs)
+        self.best = dict(item.split("=") for item in arguments.best.split(",") if item)
+
+    def runs(self, links: list[Link], algorithm: str, path: int | None = None) -> list[Future[Any]]:
+        """A run for each seed."""
+        return [
+            self.pool.submit(run, links, algorithm, path, seed, self.arguments)
+            for seed in self.seeds
+        ]
+
+    def rates(self, name: str, algorithms: list[str]) -> Iterator[str]:
+        """Rows of rates and of their ratio to the best path, which Reno has alone."""
+        links = cell(name)
+        paths = [] if name in self.best else [self.runs(links, "reno", k) for k in range(2)]
+        found = [self.runs(links, algorithm) for algorithm in algorithms]
+        best = max((_mean(runs) for runs in paths), default=float(self.best.get(name, 0)))
+        if name not in NAMED:
+            yield f"{describe(links)} | held up {held_up_mb(links):.2f} MB |"
+        yield f"best path | {best:.1f} |"
+        if self.arguments.kind == "windows":
+            for algorithm, runs in zip(algorithms, found, strict=True):
+                for rate, window, rtt_ms in (one.result() for one in runs):
+                    held = held_mb(links[0].rate_mbps, window, rtt_ms)
+                    seen = f"window {window:.1f}, {rtt_ms:.0f} ms, held up {held:.2f} MB"
+                    yield f"{algorithm} | {rate:.1f}, {rate / best:.2f} | {seen}"
+            return
+        for algorithm, runs in zip(algorithms, found, strict=True):
+            each = " ".join(f"{one.result():.1f}" for one in runs)
+            yield f"{algorithm} | {_mean(runs):.1f}, {_mean(runs) / best:.2f} | {each}"
+
+    def delays(self, name: str, algorithms: list[str]) -> Iterator[str]:
+        """Rows of the median and the 99th percentile."""
+        found = [self.runs(cell(name), algorithm) for algorithm in algorithms]
+        for algorithm, runs in zip(algorithms, found, strict=True):
+            each = ", ".join("{:.0f} / {:.0f} ms".format(*one.result()) for one in runs)
+            yield f"{algorithm} | {each}"
+
+    def ratios(self, algorithms: list[str]) -> Iterator[str]:
+        """Rows of rates over unshaped links beside Reno's; Reno beside itself shows the error."""
+        links = [Link(0, 0)] * 2
+        for algorithm in algorithms:
+            pairs = [
+                [
+                    self.pool.submit(run, links, name, None, seed, self.arguments).result()
+                    for name in ("reno", algorithm)
+                ]
+                for seed in self.seeds
+            ]
+            reno, ours = (statistics.mean(values) for values in zip(*pairs, strict=True))
+            yield f"{algorithm} | {ours:.0f}, {ours / reno:.2f}"
+
+
+def _mean(runs: list[Future[Any]]) -> float:
+    return statistics.mean(one.result() for one in runs)
+
+
+def main() -> None:
+    """Prints a row per cell and algorithm."""
+    arguments = options()
+    algorithms = arguments.algorithms.split(",")
+    with ProcessPoolExecutor(arguments.jobs, FORK) as pool:
+        table = Table(pool, arguments)
+        if arguments.kind == "unshaped":
+            for row in table.ratios(algorithms):
+                print(f"| veth | {row} |", flush=True)
+            return
+        for name in arguments.cells.split(","):
+            rows = table.delays if arguments.kind == "delay" else table.rates
+            for row in rows(name, algorithms):
+                print(f"| {name} | {row} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

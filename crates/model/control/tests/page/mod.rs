@@ -1,0 +1,186 @@
+//! `docs/reference/rules.md`, the page that lists every rule of the table.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use anabranch_control::{Coupling, Info, Parameter, RULES};
+
+pub const FILE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../../docs/reference/rules.md"
+);
+const KERNEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel/kernel/bpf/rules");
+
+const HEADER: &str = "\
+# The rules
+
+This page lists every rule, its parameters and its properties. It is generated from
+`crates/model/control/src/rules.rs`; after a change to a rule:
+
+```
+UPDATE_GOLDEN=1 cargo test -p anabranch-control
+```
+
+A specification is a name, or a name with parameters: `lia`, `generalized:beta=0.5:norm=2`.
+
+| rule | also | what it does | source | kernel program |
+|---|---|---|---|---|
+";
+
+const PARAMETERS: &str = "
+## Parameters
+
+| rule | parameter | default | allowed | unit | meaning |
+|---|---|--:|---|---|---|
+";
+
+const COUPLING: &str = "
+## Coupling
+
+Every rule also takes `coupling`, such as `lia:coupling=shared`: a layer above the rule that divides
+a connection's paths into groups, each a connection of its own to the rule. The kernel's programs
+and theory have `always` alone. See [shared-bottlenecks.md](../notebook/shared-bottlenecks.md).
+
+| coupling | meaning |
+|---|---|
+";
+
+const PROPERTIES: &str = "
+## Properties
+
+What a rule says of itself; tests and studies of all rules go by it.
+
+- **per round trip**: it acts once per round trip, on delay, not once per acknowledged packet.
+- **by rate**: it acts at every acknowledgement and loss, on delivery rates, and paces.
+- **scalable**: at marks it reduces by the share of packets that are marked, not as at a loss.
+- **fluid**: its increase and decrease at a state describe it, so that it has a fluid model.
+- **Reno on one path**: with its defaults it is NewReno over one path.
+- **by loss**: windows and RTTs alone give the loss probability of its equilibrium.
+- **weight**: the parameter that is a connection's weight, which a gateway can adjust.
+- **studied as**: what a study of all rules runs; a variant of another rule is left out.
+
+| rule | per round trip | by rate | scalable | fluid | Reno on one path | by loss | weight | studied as |
+|---|---|---|---|---|---|---|---|---|
+";
+
+const CAPACITY: &str = "
+Alone on clean paths, with queues of one bandwidth-delay product, every rule uses at least 95 % of
+their capacity (`crates/model/sim/tests/fill.rs`), except where its own equations prevent it:
+
+";
+
+const OVERSHOOT: &str = "
+An overshoot of slow start lasts for minutes with these rules, whose windows shrink by at most one
+packet per round trip where nothing is lost. A run without `tcp.initial_ssthresh_packets` warns:
+
+";
+
+const CAUTION: &str = "
+Expect much less goodput than from other rules in these cases. `vegas` alone over two clean paths of
+20 Mbps with RTTs of 20 and 60 ms has 4 of 38 Mbps in the simulator with `tcp.profile = \"linux\"`,
+and 38 without delayed ACKs; `wvegas` over two paths beside Reno has 0.28 of a link of 12 Mbps with
+a queue of 60 packets, 0.14 with 120, and 0.65 with 30.
+[kernel-measured.md](../notebook/kernel-measured.md) has the kernel's figures,
+[competitors.md](../notebook/competitors.md) those beside BBR.
+
+";
+
+/// The page as the table has it.
+pub fn page() -> String {
+    let mut page = String::from(HEADER);
+    for info in RULES {
+        let (name, summary, source) = (info.name, info.summary, info.source);
+        let (aliases, linux) = (info.aliases.join(", "), linux_name(info));
+        writeln!(
+            page,
+            "| `{name}` | {aliases} | {summary} | {source} | {linux} |"
+        )
+        .unwrap();
+    }
+    page += PARAMETERS;
+    for info in RULES {
+        for parameter in info.parameters {
+            let Parameter {
+                name,
+                default,
+                unit,
+                meaning,
+                ..
+            } = parameter;
+            let (rule, allowed) = (info.name, allowed(parameter));
+            writeln!(
+                page,
+                "| `{rule}` | `{name}` | {default} | {allowed} | {unit} | {meaning} |"
+            )
+            .unwrap();
+        }
+    }
+    page += COUPLING;
+    for coupling in Coupling::ALL {
+        writeln!(page, "| `{coupling}` | {} |", coupling.meaning()).unwrap();
+    }
+    page += PROPERTIES;
+    for info in RULES {
+        let flags = [
+            info.delay_based,
+            info.by_rate,
+            info.scalable,
+            info.fluid,
+            info.reno_on_one_path,
+            info.equilibrium_by_loss,
+        ];
+        let flags = flags
+            .map(|flag| if flag { "yes" } else { "no" })
+            .join(" | ");
+        let weight = info
+            .weight
+            .map_or(String::new(), |weight| format!("`{weight}`"));
+        let studied_as = match info.variant_of {
+            Some(other) => format!("variant of `{other}`"),
+            None => format!("`{}`", info.studied_as),
+        };
+        writeln!(
+            page,
+            "| `{}` | {flags} | {weight} | {studied_as} |",
+            info.name
+        )
+        .unwrap();
+    }
+    page += CAPACITY;
+    for info in RULES {
+        if let Some(why) = info.leaves_capacity {
+            writeln!(page, "- `{}`: {why}.", info.name).unwrap();
+        }
+    }
+    page += CAUTION;
+    for info in RULES {
+        if let Some(caution) = info.caution {
+            writeln!(page, "- `{}`: {caution}.", info.name).unwrap();
+        }
+    }
+    page += OVERSHOOT;
+    for info in RULES.iter().filter(|info| info.keeps_overshoot) {
+        writeln!(page, "- `{}`", info.name).unwrap();
+    }
+    page
+}
+
+/// The rule's name in Linux, if `crates/kernel/kernel` has a header for it.
+fn linux_name(info: &Info) -> String {
+    let name = info.linux_name();
+    let header = Path::new(KERNEL).join(&name).with_extension("h");
+    if fs::exists(header).unwrap() {
+        format!("`{name}`")
+    } else {
+        String::new()
+    }
+}
+
+fn allowed(parameter: &Parameter) -> String {
+    if parameter.choices.is_empty() {
+        return format!("{} to {}", parameter.min, parameter.max);
+    }
+    let choices: Vec<String> = parameter.choices.iter().map(f64::to_string).collect();
+    choices.join(", ")
+}

@@ -1,0 +1,387 @@
+//! State of Linux' scheduler of Multipath TCP (net/mptcp/protocol.c of 6.18): its send buffer, the
+//! queues of the paths, and the timer after which it sends data again.
+//!
+//! The application fills a send buffer, which holds data until it is acknowledged in order. From
+//! there the scheduler assigns bursts to the queue of a path, whatever the path's window, as far as
+//! the path's own buffer has room; what is assigned stays with the path. So one path can hold what
+//! all others wait for, and the buffer fills. Then a path without data sends the oldest data again.
+
+use std::collections::VecDeque;
+
+use anabranch_control::AnyController;
+use anabranch_net::Time;
+
+use crate::connection::path_state::PathState;
+use crate::connection::tcp::{Tcp, packet_memory};
+use crate::connection::timer::Timer;
+use crate::network::PacketNumber;
+
+/// The most that is assigned to a path at once, bytes (`MPTCP_SEND_BURST_SIZE`).
+const BURST: u64 = 1 << 16;
+/// Size of the fragments in which data is kept, bytes (`SKB_FRAG_PAGE_ORDER`): a path's buffer is
+/// checked between two of them, and data is sent again one fragment at a time.
+const FRAGMENT: u64 = 1 << 15;
+/// Smallest window for which a path's buffer is sized, packets (`TCP_INIT_CWND`).
+const LEAST_WINDOW: u32 = 10;
+/// Bytes that a connection's buffer holds beyond its paths' buffers (`tcp_wmem[0]`).
+const OWN: u64 = 4096;
+
+/// Assigns a connection's data to its paths.
+#[derive(Debug, Default)]
+pub(crate) struct LinuxScheduler {
+    /// The application has written the data below this.
+    written: PacketNumber,
+    queues: Vec<SendQueue>,
+    /// Data below this was acknowledged when the timer was last started or stopped.
+    una: PacketNumber,
+    /// How long the timer lasts when it starts next (`timer_ival`).
+    interval: Time,
+    /// When it expires, an idle path sends the oldest data again.
+    pub resend_timer: Timer,
+}
+
+/// Data that waits at a path.
+#[derive(Debug, Default)]
+struct SendQueue {
+    /// Data assigned to the path and not sent on it yet, and whether the connection sent it before.
+    packets: VecDeque<(PacketNumber, bool)>,
+    /// The path's rate, packets/s, averaged whenever the path is chosen (`avg_pacing_rate`); 0
+    /// before the first RTT sample.
+    rate: f64,
+    /// While the path's own timer does not count: when its last acknowledgement before came
+    /// (`stale_count`, `stale_rcv_tstamp`).
+    disregarded: Option<Time>,
+    /// The path's send buffer, bytes. It grows with the window and never shrinks.
+    buffer: u64,
+}
+
+/// The limit of a path's buffer, bytes: the namespace's (`tcp_wmem[2]`), at most twice the full
+/// packets that the receive buffer holds, as the lab sets it.
+fn largest_buffer(tcp: &Tcp) -> u64 {
+    let taken = 2 * u64::from(tcp.keys.receive_buffer_packets.get()) * u64::from(tcp.packet_bytes);
+    taken.min(tcp.keys.wmem_max_bytes.get().into())
+}
+
+/// Full packets in `bytes` of payload, at least one.
+fn packets(tcp: &Tcp, bytes: u64) -> u32 {
+    (bytes / tcp.payload()).max(1) as u32
+}
+
+/// Packets in a burst.
+pub(super) fn burst(tcp: &Tcp) -> u32 {
+    packets(tcp, BURST)
+}
+
+/// Packets in a fragment: no more than may be unsent, because the application's data is copied into
+/// the connection's buffer so far only (`mptcp_send_limit`).
+pub(super) fn fragment(tcp: &Tcp) -> u32 {
+    packets(tcp, FRAGMENT).min(tcp.notsent)
+}
+
+impl SendQueue {
+    /// Lets the buffer grow with the window, up to its limit (`tcp_sndbuf_expand`).
+    fn expand(&mut self, tcp: &Tcp, window: u32) {
+        let window = u64::from(window.max(LEAST_WINDOW));
+        let windows = u64::from(tcp.keys.send_buffer_windows.get());
+        let buffer = windows * window * packet_memory(tcp.packet_bytes);
+        self.buffer = self.buffer.max(buffer.min(largest_buffer(tcp)));
+    }
+}
+
+impl LinuxScheduler {
+    /// Whether every queue is empty. Assigned data is sent even if another path sent it too.
+    pub fn is_empty(&self) -> bool {
+        self.queues.iter().all(|queue| queue.packets.is_empty())
+    }
+
+    /// The application has written the data below this.
+    pub fn written(&self) -> PacketNumber {
+        self.written
+    }
+
+    /// The application writes: it wakes when a third of the buffer is free, and fills the buffer.
+    /// `una` is the first data not acknowledged, `end` the end of the application's data.
+    pub fn write(&mut self, paths: &[PathState], tcp: &Tcp, una: PacketNumber, end: PacketNumber) {
+        self.queues.resize_with(paths.len(), SendQueue::default);
+        for (queue, path) in self.queues.iter_mut().zip(paths) {
+            queue.expand(tcp, path.window);
+        }
+        let buffer: u64 = self.queues.iter().map(|queue| queue.buffer).sum();
+        let buffer = packets(tcp, OWN + buffer);
+        let held = self.written.saturating_sub(una);
+        if held * 3 <= u64::from(buffer) * 2 {
+            let room_end = una.saturating_add(PacketNumber::from(buffer));
+            self.written = self.written.max(room_end.min(end));
+        }
+    }
+
+    /// Packets of a path in flight and in its queue.
+    fn load(&self, paths: &[PathState], r: usize) -> u32 {
+        paths[r].sender.outstanding() + self.queues[r].packets.len() as u32
+    }
+
+    /// Whether a path's buffer has room (`sk_stream_memory_free`).
+    pub fn has_room(&self, paths: &[PathState], tcp: &Tcp, r: usize) -> bool {
+        let queue = &self.queues[r];
+        (queue.packets.len() as u32) < tcp.notsent
+            && self.load(paths, r) < packets(tcp, queue.buffer)
+    }
+
+    /// The path that would finish its load first (`mptcp_subflow_get_send`); those without an RTT
+    /// come before all others.
+    pub fn soonest(&mut self, paths: &[PathState], controller: &AnyController) -> Option<usize> {
+        for (r, queue) in self.queues.iter_mut().enumerate() {
+            let path = controller.path(r);
+            if queue.rate == 0.0 && path.rtt.is_finite() {
+                queue.rate = path.rate();
+            }
+        }
+        let linger = |r: &usize| {
+            let rate = self.queues[*r].rate;
+            f64::from(self.load(paths, *r)) / if rate > 0.0 { rate } else { f64::MAX }
+        };
+        (0..self.queues.len()).min_by(|a, b| linger(a).total_cmp(&linger(b)))
+    }
+
+    /// Averages the rate of a path that is chosen: what waits at it counts with the average so far,
+    /// the burst with the `present` rate, packets/s.
+    pub fn average_rate(&mut self, paths: &[PathState], tcp: &Tcp, r: usize, present: f64) {
+        let (load, burst) = (f64::from(self.load(paths, r)), f64::from(burst(tcp)));
+        let queue = &mut self.queues[r];
+        if queue.rate > 0.0 {
+            queue.rate = (queue.rate * load + present * burst) / (load + burst);
+        }
+    }
+
+    /// Assigns new data to a path.
+    pub fn assign(&mut self, r: usize, data: PacketNumber) {
+        self.queues[r].packets.push_back((data, false));
+    }
+
+    /// Takes the next data of a path's queue, and whether the connection sent it before.
+    pub fn take(&mut self, r: usize) -> Option<(PacketNumber, bool)> {
+        self.queues[r].packets.pop_front()
+    }
+
+    /// Sets how long the timer lasts when it starts next, as long as the longest of the paths' own
+    /// (`__mptcp_set_timeout`). Linux does so only where it looks for a path for data: in a stall,
+    /// in which there is nothing to assign, the length stays.
+    pub fn set_interval(&mut self, paths: &[PathState], now: Time, min_rto: Time) {
+        let counted = paths.iter().zip(&self.queues);
+        let counted = counted.filter(|(_, queue)| queue.disregarded.is_none());
+        let longest = counted.filter_map(|(path, _)| path.first_timer()).max();
+        let interval = longest.map_or(0, |end| end.saturating_sub(now));
+        self.interval = if interval > 0 { interval } else { min_rto };
+    }
+
+    /// Starts the timer anew whenever data was acknowledged (`mptcp_reset_rtx_timer`). `una` and
+    /// `next` are the first data not acknowledged and the first not sent. Gives the time at which a
+    /// timer event must be scheduled.
+    pub fn restart_timer(
+        &mut self,
+        una: PacketNumber,
+        next: PacketNumber,
+        now: Time,
+    ) -> Option<Time> {
+        if una > self.una || una == next {
+            self.una = una;
+            self.resend_timer.stop();
+        }
+        if self.resend_timer.deadline().is_some() || self.una >= next {
+            return None;
+        }
+        self.resend_timer.start(now + self.interval)
+    }
+
+    /// The timer has expired (`mptcp_pm_subflow_chk_stale`). The timers of paths with data do not
+    /// count from now on. They count again if it expires once more, and something was acknowledged
+    /// on the path in between.
+    pub fn on_expired(&mut self, paths: &[PathState]) {
+        for (r, path) in paths.iter().enumerate() {
+            if self.load(paths, r) > 0 {
+                let disregarded = &mut self.queues[r].disregarded;
+                *disregarded = match *disregarded {
+                    Some(before) if before < path.last_acked => None,
+                    _ => Some(path.last_acked),
+                };
+            }
+        }
+    }
+
+    /// Assigns the oldest data to a path without data (`__mptcp_retrans`).
+    pub fn resend(
+        &mut self,
+        paths: &[PathState],
+        tcp: &Tcp,
+        una: PacketNumber,
+        next: PacketNumber,
+    ) {
+        let idle = (0..self.queues.len()).find(|&r| self.load(paths, r) == 0);
+        if let Some(r) = idle {
+            let fragment = PacketNumber::from(fragment(tcp));
+            let end = (una / fragment + 1) * fragment;
+            let oldest = (una..end.min(next)).map(|data| (data, true));
+            self.queues[r].packets.extend(oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_scenario::Count;
+    use anabranch_scenario::time::from_seconds;
+
+    use super::*;
+    use crate::connection::path_state::Route;
+
+    /// Linux' floor of a timeout above the RTT.
+    const MIN_RTO: Time = from_seconds(0.2);
+
+    /// A path whose own timer expires at this time, s.
+    fn path(timeout_s: f64) -> PathState {
+        let route = Route {
+            first_hop: 0,
+            return_line: 0,
+            first_hop_back: None,
+            propagation_s: 0.0,
+            opens_at: 0,
+            join_delay: 0,
+        };
+        let tcp = Tcp::new(&anabranch_scenario::Tcp::default());
+        let mut path = PathState::new(route, &tcp, 10, 0);
+        path.timer.start(from_seconds(timeout_s));
+        path
+    }
+
+    /// A scheduler of two paths that each have a packet in their queues.
+    fn busy() -> LinuxScheduler {
+        let mut scheduler = LinuxScheduler::default();
+        scheduler.queues.resize_with(2, SendQueue::default);
+        for r in 0..2 {
+            scheduler.assign(r, r as PacketNumber);
+        }
+        scheduler
+    }
+
+    /// The time at which an idle path sends the oldest data again, ms, if data up to `una`, of ten
+    /// packets, is acknowledged at `now_s`.
+    fn resends_at_ms(scheduler: &mut LinuxScheduler, una: PacketNumber, now_s: f64) -> Option<f64> {
+        scheduler.restart_timer(una, 10, from_seconds(now_s));
+        let deadline = scheduler.resend_timer.deadline()?;
+        Some((anabranch_scenario::time::seconds(deadline) * 1e3).round())
+    }
+
+    fn count(number: f64) -> Count {
+        Count::try_from(number).expect("a whole number")
+    }
+
+    /// What `ss -m` shows on Linux 6.18 for paths with an MSS of 1448 bytes: `tb46080` at first,
+    /// `tb87552` once the window was 19, and no less after that.
+    #[test]
+    fn a_path_has_the_buffer_that_linux_gives_it() {
+        let tcp = Tcp::new(&anabranch_scenario::Tcp::default());
+        let mut queue = SendQueue::default();
+        let buffers = [1, 19, 3].map(|window| {
+            queue.expand(&tcp, window);
+            queue.buffer
+        });
+        assert_eq!(buffers, [46080, 87552, 87552]);
+    }
+
+    /// 16 windows of 10 packets of 2304 bytes, as `ss -m` shows for the kernel's programs;
+    /// no more than twice 100 packets of 1500 bytes where the receive buffer has 100, and no more
+    /// than the namespace allows.
+    #[test]
+    fn a_path_has_a_buffer_of_as_many_windows_as_the_scenario_says() {
+        let mut tcp = Tcp::new(&anabranch_scenario::Tcp::default());
+        tcp.keys.send_buffer_windows = count(16.0);
+        let mut queue = SendQueue::default();
+        queue.expand(&tcp, 10);
+        assert_eq!(queue.buffer, 368_640);
+        tcp.keys.receive_buffer_packets = count(100.0);
+        let mut queue = SendQueue::default();
+        queue.expand(&tcp, 10);
+        assert_eq!(queue.buffer, 300_000);
+        tcp.keys.wmem_max_bytes = count(200_000.0);
+        let mut queue = SendQueue::default();
+        queue.expand(&tcp, 10);
+        assert_eq!(queue.buffer, 200_000);
+    }
+
+    /// 32 kB are 22 payloads of 1448 bytes, and 16 384 bytes 11.3: the path gets a twelfth packet
+    /// as long as less than the limit is unsent, as in Linux.
+    #[test]
+    fn a_fragment_is_no_longer_than_what_may_be_unsent() {
+        let mut tcp = Tcp::new(&anabranch_scenario::Tcp::default());
+        assert_eq!(fragment(&tcp), 22);
+        tcp.notsent = 12;
+        assert_eq!(fragment(&tcp), 12);
+    }
+
+    /// When data is assigned, at 100 ms, the longest timer has 300 ms left. Then there is nothing
+    /// to assign, and packets of the slow path arrive at 250 and 440 ms, each of which starts that
+    /// path's timer of 600 ms anew. The scheduler's lasts 300 ms, as when data was last assigned.
+    #[test]
+    fn in_a_stall_the_timer_restarts_with_the_interval_it_had() {
+        let mut scheduler = busy();
+        let mut paths = [path(0.3), path(0.4)];
+        scheduler.set_interval(&paths, from_seconds(0.1), MIN_RTO);
+        assert_eq!(resends_at_ms(&mut scheduler, 0, 0.1), Some(400.0));
+        for (una, now_s, expected) in [(1, 0.25, 550.0), (2, 0.44, 740.0)] {
+            paths[1].timer.start(from_seconds(now_s + 0.6));
+            assert_eq!(resends_at_ms(&mut scheduler, una, now_s), Some(expected));
+        }
+        // Nothing new acknowledged: the timer runs on. Once data is assigned again, at 500 ms, the
+        // slow path's timer has 540 ms left.
+        assert_eq!(resends_at_ms(&mut scheduler, 2, 0.48), Some(740.0));
+        scheduler.set_interval(&paths, from_seconds(0.5), MIN_RTO);
+        assert_eq!(resends_at_ms(&mut scheduler, 3, 0.5), Some(1040.0));
+        assert_eq!(resends_at_ms(&mut scheduler, 10, 0.51), None);
+    }
+
+    /// The floor of 200 ms, where every path's timer is over or off.
+    #[test]
+    fn without_a_timer_of_a_path_the_interval_is_the_floor() {
+        let mut scheduler = busy();
+        let mut off = path(0.9);
+        off.timer.stop();
+        scheduler.set_interval(&[path(0.05), off], from_seconds(0.1), MIN_RTO);
+        assert_eq!(resends_at_ms(&mut scheduler, 0, 0.1), Some(300.0));
+    }
+
+    /// Path 1's timer would expire at 900 ms. It does not count after the timer has expired while
+    /// the path has data, and counts again when it expires after an acknowledgement.
+    #[test]
+    fn a_path_does_not_count_after_the_timer_has_expired() {
+        let mut scheduler = busy();
+        let mut paths = [path(0.3), path(0.9)];
+        scheduler.take(0);
+        let interval_ms = |scheduler: &mut LinuxScheduler, paths: &[PathState]| {
+            scheduler.set_interval(paths, 0, MIN_RTO);
+            scheduler.interval / from_seconds(1e-3)
+        };
+        assert_eq!(interval_ms(&mut scheduler, &paths), 900);
+        scheduler.on_expired(&paths);
+        assert_eq!(interval_ms(&mut scheduler, &paths), 300);
+        scheduler.on_expired(&paths);
+        assert_eq!(interval_ms(&mut scheduler, &paths), 300);
+        paths[1].last_acked = 1;
+        assert_eq!(interval_ms(&mut scheduler, &paths), 300);
+        scheduler.on_expired(&paths);
+        assert_eq!(interval_ms(&mut scheduler, &paths), 900);
+    }
+
+    /// One packet waits, a burst is 45 (65 536 bytes of 1448): of 100 and 192 packets/s the average
+    /// is (100 * 1 + 192 * 45) / 46 = 190.
+    #[test]
+    fn the_rate_of_a_path_is_averaged_when_it_is_chosen() {
+        let tcp = Tcp::new(&anabranch_scenario::Tcp::default());
+        let paths = [path(0.3), path(0.4)];
+        let mut scheduler = busy();
+        scheduler.queues[0].rate = 100.0;
+        scheduler.average_rate(&paths, &tcp, 0, 192.0);
+        assert_eq!(scheduler.queues[0].rate, 190.0);
+        scheduler.average_rate(&paths, &tcp, 1, 192.0);
+        assert_eq!(scheduler.queues[1].rate, 0.0, "no RTT sample yet");
+    }
+}
