@@ -1,6 +1,5 @@
 /* Soft, a floating-point number made of integer operations; crates/model/control/src/soft.rs
- * documents
- * it. This is the same arithmetic, function by function, with bit-equal results.
+ * documents it. This is the same arithmetic, function by function, with bit-equal results.
  *
  * Every operation is a global function that is not inlined, so that the verifier checks it once. If
  * they were inlined, it would follow every path through each of them and exceed its limits.
