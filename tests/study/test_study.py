@@ -14,7 +14,7 @@ from anabranch.study.entries import Verdict
 from anabranch.study.samples import Samples
 from anabranch.study.verdict import judge
 from conftest import Anabranch
-from study.tiny import write
+from study.tiny import STUDY, write
 
 EIGHT = [
     "applications",
@@ -77,6 +77,19 @@ def test_a_directory_with_files_is_refused_before_a_run(tiny: Path, anabranch: A
     assert run.returncode == 2
     assert "the directory is not empty" in run.stderr
     assert run.stdout == ""
+
+
+def test_a_case_of_some_backends_is_left_out_on_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = '[cases.more]\nlabel = "2 TCP"\non = ["quic"]\nset = { "flows.tcp.count" = 2 }\n\n'
+    text = STUDY.replace("[measures.share]", f"{other}[measures.share]", 1)
+    write(tmp_path, monkeypatch, text.replace('cases = ["one"]', 'cases = ["one", "more"]', 1))
+    found = {on: outcome.study("tiny", ["lia"], on=on, quick=True) for on in ("sim", "quic")}
+    titles = {on: [column.title for column in found[on].columns] for on in found}
+    assert titles["quic"] == ["share, 1 TCP", "share, 2 TCP", "goodput over alone"]
+    assert titles["sim"] == ["share, 1 TCP", "goodput over alone"]
+    assert not found["sim"].failures
 
 
 def test_what_is_stored_does_not_run_again(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
