@@ -212,7 +212,7 @@ def test_the_command_prints_a_row_and_what_is_not_shown(tmp_path: Path, anabranc
         (["lia", "--paths", "9"], "--paths 9: expected numbers from 1 to 8"),
         ([], "expected a RULE, such as lia, or --all"),
         (["bbr"], "bbr acts on delivery rates, which no kernel program has"),
-        (["lia", "--page", "x.md"], "--page is for the table of --all"),
+        (["lia", "--record", "absent/x.csv"], "expected a file to write in a folder that exists"),
     ],
 )
 def test_a_wrong_option_is_refused_in_one_line(arguments: list[str], message: str, anabranch):
