@@ -12,7 +12,7 @@ LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)
 
 
 def copy(docs: Path, source: Path) -> None:
-    """Copy the start page, the rooms, their pictures and the records that pages show."""
+    """Copy the start page, the rooms, their pictures and the records that they show."""
     source.mkdir(parents=True)
     shutil.copy(docs / "index.md", source)
     for room in (*ROOMS, "img", "records"):

@@ -29,7 +29,7 @@ def rows(name: str) -> list[Row]:
 def test_every_record_has_a_line_of_the_index_and_a_section_of_the_page() -> None:
     assert sorted(row["record"] for row in rows("index")) == NAMES
     page = (ROOT / "docs" / "reference" / "records.md").read_text()
-    shown = re.findall(r"^```{csv-table}\n:file: \.\./records/(\S+)\.csv$", page, re.M)
+    shown = re.findall(r"^:::{csv-table}\n:file: \.\./records/(\S+)\.csv$", page, re.M)
     assert shown[0] == "index"
     assert sorted(shown[1:]) == NAMES
 
