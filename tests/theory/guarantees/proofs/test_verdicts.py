@@ -32,7 +32,7 @@ EXPECTED = {
     ("reno", True): {"harm": REFUTED},
     ("reno", False): {"harm": REFUTED},
     ("lia", True): {"C0": REFUTED},
-    # RTTs from 2.92 to 1 apart, docs/notebook/theory-guarantees.md.
+    # RTTs from 2.92 to 1 apart, as `theory check` finds.
     ("lia", False): {"C0": REFUTED, "C2": REFUTED},
     ("balia", True): {"C0": REFUTED, "C1": REFUTED, "C2": REFUTED, "best": REFUTED},
 }
@@ -52,7 +52,7 @@ def test_two_paths_are_decided(rule: str, equal: bool) -> None:
 @pytest.mark.parametrize("rule", ["coupled", "semicoupled", "lia", "generalized"])
 def test_three_paths_agree_with_the_search(rule: str) -> None:
     found = prove(rule, paths=[3], rtts=[True], requirements=["C0", "C2", "C3", "C4", "C5"])
-    # Balia's table I at equal RTTs, as docs/notebook/theory-guarantees.md has it.
+    # Balia's table I at equal RTTs.
     fails = {"coupled": {"C2", "C3"}}.get(rule, {"C0"})
     assert {one.requirement for one in found.verdicts if one.result == REFUTED} == fails
     assert {one.result for one in found.verdicts} == {PROVED, REFUTED}
@@ -63,7 +63,7 @@ def test_three_paths_of_olia_are_decided() -> None:
     found = prove("olia", paths=[3], rtts=[True], timeout_s=20)
     results = {one.requirement: one.result for one in found.verdicts}
     # C4 holds where a path is neither largest nor best: its alpha is 0, so that it takes all of a
-    # change of the total (docs/notebook/theory-guarantees.md). With equal losses all are best.
+    # change of the total. With equal losses all are best.
     holds = ["C5", "1/w", "harm"]
     assert results == dict.fromkeys(results, REFUTED) | dict.fromkeys(holds, PROVED)
     assert all(one.confirmation and one.confirmation.seen for one in found.verdicts if one.state)
