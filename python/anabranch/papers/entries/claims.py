@@ -13,7 +13,7 @@ class Stated:
     """A claim of the paper, or ours, and what decides it."""
 
     id: str
-    """Its name, such as f2."""
+    """Name, such as f2."""
     item: str
     """The table or figure, by its id in `published.toml`."""
     text: str

@@ -163,7 +163,7 @@ class Experiment:
     id: str
     """Key in `published.toml`."""
     measures: tuple[Measure, ...] = ()
-    """Its numbers."""
+    """Numbers of the table or figure."""
     figures: tuple[Figure, ...] | None = None
     """None draws bars of all metrics."""
     drops: tuple[Drop, ...] = ()

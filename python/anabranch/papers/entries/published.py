@@ -12,11 +12,11 @@ class About:
     """The paper: what a report says first."""
 
     title: str
-    """Its title."""
+    """Title."""
     source: str
     """Where and when it was published."""
     authors: tuple[str, ...]
-    """Their names."""
+    """Names."""
     summary: str
     """What the paper says, and what is not reproduced."""
     name: str = ""
@@ -89,7 +89,7 @@ class Erratum:
     """An error in the paper or in its extracted text, and the correction used."""
 
     id: str
-    """Its name, such as e01."""
+    """Name, such as e01."""
     place: str
     """Where in the paper."""
     printed: str
