@@ -137,7 +137,7 @@ def _parameters(rule: dict[str, Any]) -> str:
     head = "| parameter | default | allowed | unit | meaning |\n|---|---|---|---|---|\n"
     shared = (
         "Every rule also takes `coupling`, such as `coupling=shared`: it chooses which paths the "
-        "rule couples ([Couple only what is shared](../../notebook/shared-bottlenecks.md))."
+        "rule couples ([the detector](../rules.md#coupling))."
     )
     return (head + "\n".join(rows) + f"\n\n{shared}") if rows else f"None of its own. {shared}"
 

@@ -49,10 +49,10 @@ correlation of these with weights that fall over 10 s: packets in one queue wait
 A pair becomes shared above 0.5 and separate below 0.4, from 3 s on; until then all are coupled.
 Samples weigh less the longer a delayed ACK may have waited. On 500 generated networks (26 November
 2026, [records](records.md), `shared-bottlenecks`) it separates 0.5 % of shared pairs with the
-endpoints of RFCs and 2.6 % with Linux', and couples 0.9 and 1.6 % of separate ones; 8 % of a user
-that pauses, which fills both queues at the same times, and 11 % with PIE. With FQ-CoDel it
-separates 58 %: each flow has a queue of its own there. `rfc8382` is an approximation of RFC 8382,
-sections 3.2 and 3.3, without section 4; it separates 50 % of shared pairs.
+endpoints of RFCs and 2.6 % with Linux', and couples 0.9 and 1.6 % of separate ones, 8 % with a
+user that pauses, which fills both queues at the same times, and 11 % with PIE. With FQ-CoDel it
+separates 58 %: each flow has a queue of its own there. `rfc8382` is an approximation of RFC 8382
+without its removal of oscillation noise; it separates 50 % of shared pairs.
 ";
 
 const PROPERTIES: &str = "
@@ -166,7 +166,9 @@ pub fn page() -> String {
     let mut cautions: Vec<(&str, Vec<String>)> = Vec::new();
     for info in RULES {
         let name = format!("`{}`", info.name);
-        let Some(caution) = info.caution else { continue };
+        let Some(caution) = info.caution else {
+            continue;
+        };
         match cautions.iter_mut().find(|(said, _)| *said == caution) {
             Some((_, names)) => names.push(name),
             None => cautions.push((caution, vec![name])),
