@@ -124,7 +124,8 @@ def _table(kind: Any) -> str:
 def _kind(kind: Any) -> str:
     """The keys of a figure or a check in a line; most are named in its docstring."""
     named = [
-        (f"**`{name}`**" if required else f"`{name}`") + (f" ({cell(meaning).rstrip('.')})" if meaning else "")
+        (f"**`{name}`**" if required else f"`{name}`")
+        + (f" ({cell(meaning).rstrip('.')})" if meaning else "")
         for name, required, meaning in keys(kind)
         if name != "title"
     ]

