@@ -108,8 +108,8 @@ const CAUTION: &str = "
 Expect much less goodput than from other rules in these cases. `vegas` alone over two clean paths of
 20 Mbps with RTTs of 20 and 60 ms has 4 of 38 Mbps in the simulator with `tcp.profile = \"linux\"`,
 and 38 without delayed ACKs; `wvegas` over two paths beside Reno has 0.28 of a link of 12 Mbps with
-a queue of 60 packets, 0.14 with 120, and 0.65 with 30. In Linux `vegas_k` had 11 Mbps on those two
-paths, 21 with kappa = 4. [competitors.md](../notebook/competitors.md) has the shares beside BBR.
+a queue of 60 packets, 0.14 with 120, and 0.65 with 30.
+[competitors.md](../notebook/competitors.md) has the shares beside BBR.
 
 | caution | rules |
 |---|---|
