@@ -115,17 +115,19 @@ def _below(kind: type) -> dict[str, str]:
 
 def _table(kind: Any) -> str:
     rows = [
-        f"| {f'**`{name}`**' if required else f'`{name}`'} | {cell(meaning)} |\n"
-        for name, required, meaning in keys(kind)
+        f"| {_name(name, required)} | {cell(meaning)} |\n" for name, required, meaning in keys(kind)
     ]
     return "| key | meaning |\n|---|---|\n" + "".join(rows)
+
+
+def _name(name: str, required: bool) -> str:
+    return f"**`{name}`**" if required else f"`{name}`"
 
 
 def _kind(kind: Any) -> str:
     """The keys of a figure or a check in a line; most are named in its docstring."""
     named = [
-        (f"**`{name}`**" if required else f"`{name}`")
-        + (f" ({cell(meaning).rstrip('.')})" if meaning else "")
+        _name(name, required) + (f" ({cell(meaning).rstrip('.')})" if meaning else "")
         for name, required, meaning in keys(kind)
         if name != "title"
     ]
@@ -135,7 +137,5 @@ def _kind(kind: Any) -> str:
 def _quantity(named: tuple[str, Callable[..., float]]) -> str:
     name, function = named
     parameters = list(inspect.signature(function).parameters.values())[1:]
-    names = ", ".join(
-        f"**`{one.name}`**" if one.default is one.empty else f"`{one.name}`" for one in parameters
-    )
+    names = ", ".join(_name(one.name, one.default is one.empty) for one in parameters)
     return f"| `{name}` | {names} | {cell(inspect.getdoc(function) or '')} |\n"

@@ -60,18 +60,37 @@ const PROPERTIES: &str = "
 
 What a rule says of itself; tests and studies of all rules go by it.
 
-- **per round trip**: it acts once per round trip, on delay, not once per acknowledged packet.
-- **by rate**: it acts at every acknowledgement and loss, on delivery rates, and paces.
-- **scalable**: at marks it reduces by the share of packets that are marked, not as at a loss.
-- **fluid**: its increase and decrease at a state describe it, so that it has a fluid model.
-- **Reno on one path**: with its defaults it is NewReno over one path.
-- **by loss**: windows and RTTs alone give the loss probability of its equilibrium.
-- **weight**: the parameter that is a connection's weight, which a gateway can adjust.
-- **studied as**: what a study of all rules runs; a variant of another rule is left out.
-
-| rule | per round trip | by rate | scalable | fluid | Reno on one path | by loss | weight | studied as |
-|---|---|---|---|---|---|---|---|---|
+| property | rules |
+|---|---|
 ";
+
+/// What each property says of a rule, and whether a rule has it.
+type Property = (&'static str, fn(&Info) -> bool);
+const PROPERTY: [Property; 6] = [
+    (
+        "acts once per round trip, on delay, not once per acknowledged packet",
+        |info| info.delay_based,
+    ),
+    (
+        "acts at every acknowledgement and loss, on delivery rates, and paces",
+        |info| info.by_rate,
+    ),
+    (
+        "reduces at marks by the share of packets that are marked, not as at a loss",
+        |info| info.scalable,
+    ),
+    (
+        "has no fluid model: increase and decrease at a state do not describe it",
+        |info| !info.fluid,
+    ),
+    ("with its defaults is not NewReno over one path", |info| {
+        !info.reno_on_one_path
+    }),
+    (
+        "has an equilibrium whose loss probability windows and RTTs alone do not give",
+        |info| !info.equilibrium_by_loss,
+    ),
+];
 
 const CAPACITY: &str = "
 Alone on clean paths, with queues of one bandwidth-delay product, every rule uses at least 95 % of
@@ -89,9 +108,11 @@ const CAUTION: &str = "
 Expect much less goodput than from other rules in these cases. `vegas` alone over two clean paths of
 20 Mbps with RTTs of 20 and 60 ms has 4 of 38 Mbps in the simulator with `tcp.profile = \"linux\"`,
 and 38 without delayed ACKs; `wvegas` over two paths beside Reno has 0.28 of a link of 12 Mbps with
-a queue of 60 packets, 0.14 with 120, and 0.65 with 30. In Linux `vegas_k` had 11 Mbps on those two
-paths, 21 with kappa = 4. [competitors.md](../notebook/competitors.md) has the shares beside BBR.
+a queue of 60 packets, 0.14 with 120, and 0.65 with 30.
+[competitors.md](../notebook/competitors.md) has the shares beside BBR.
 
+| caution | rules |
+|---|---|
 ";
 
 /// The page as the table has it.
@@ -130,31 +151,28 @@ pub fn page() -> String {
     }
     page += DETECTOR;
     page += PROPERTIES;
-    for info in RULES {
-        let flags = [
-            info.delay_based,
-            info.by_rate,
-            info.scalable,
-            info.fluid,
-            info.reno_on_one_path,
-            info.equilibrium_by_loss,
-        ];
-        let flags = flags
-            .map(|flag| if flag { "yes" } else { "no" })
-            .join(" | ");
-        let weight = info
-            .weight
-            .map_or(String::new(), |weight| format!("`{weight}`"));
-        let studied_as = match info.variant_of {
-            Some(other) => format!("variant of `{other}`"),
-            None => format!("`{}`", info.studied_as),
-        };
+    for (says, has) in PROPERTY {
+        let names = RULES.iter().filter(|info| has(info)).map(quoted);
         writeln!(
             page,
-            "| `{}` | {flags} | {weight} | {studied_as} |",
-            info.name
+            "| {says} | {} |",
+            names.collect::<Vec<_>>().join(", ")
         )
         .unwrap();
+    }
+    page.push('\n');
+    for info in RULES {
+        let name = info.name;
+        if let Some(weight) = info.weight {
+            writeln!(page, "- `{name}`: `{weight}` is a connection's weight.").unwrap();
+        }
+        match info.variant_of {
+            Some(other) => writeln!(page, "- `{name}` is a variant of `{other}`.").unwrap(),
+            None if info.studied_as != name => {
+                writeln!(page, "- `{name}` is studied as `{}`.", info.studied_as).unwrap();
+            }
+            None => {}
+        }
     }
     page += CAPACITY;
     for info in RULES {
@@ -165,7 +183,7 @@ pub fn page() -> String {
     page += CAUTION;
     let mut cautions: Vec<(&str, Vec<String>)> = Vec::new();
     for info in RULES {
-        let name = format!("`{}`", info.name);
+        let name = quoted(info);
         let Some(caution) = info.caution else {
             continue;
         };
@@ -175,13 +193,17 @@ pub fn page() -> String {
         }
     }
     for (caution, names) in cautions {
-        writeln!(page, "- {caution}: {}.", names.join(", ")).unwrap();
+        writeln!(page, "| {caution} | {} |", names.join(", ")).unwrap();
     }
     page += OVERSHOOT;
     for info in RULES.iter().filter(|info| info.keeps_overshoot) {
         writeln!(page, "- `{}`", info.name).unwrap();
     }
     page
+}
+
+fn quoted(info: &Info) -> String {
+    format!("`{}`", info.name)
 }
 
 /// The rule's name in Linux, if `crates/kernel` has a header for it.
