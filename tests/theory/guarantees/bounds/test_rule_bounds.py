@@ -195,8 +195,10 @@ def test_the_ranges_are_those_of_the_programs():
 
 def test_the_command_prints_a_row_and_what_is_not_shown(tmp_path: Path, anabranch):
     (tmp_path / "wrong.py").write_text(WRONG)
-    done = anabranch("theory", "bounds", "lia", "--paths", "1,2")
+    file = tmp_path / "bounds.csv"
+    done = anabranch("theory", "bounds", "lia", "--paths", "1,2", "--record", str(file))
     assert "0 to 1" in done.stdout
+    assert file.read_text().splitlines()[1].startswith('lia,packet,"1, 2",0 to 1,0 to 1,0.5 to 0.5')
     wrong = f"{tmp_path / 'wrong.py'}"
     done = anabranch("theory", "bounds", f"{wrong}:Difference", "--paths", "2,3", "--json")
     assert [one["proved"] for one in json.loads(done.stdout)["rules"]] == [False, False]
