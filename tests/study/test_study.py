@@ -1,5 +1,6 @@
 """`anabranch study`: every rule of the table, a table, a figure, a verdict, and what is kept."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -68,6 +69,25 @@ def test_a_study_from_its_folder_to_its_directory(tiny: Path, anabranch: Anabran
         "slow.trace",
     } <= written
     assert manifest["study"]["seeds"] == [1, 2]
+
+
+def test_a_record_has_a_row_per_number_and_the_verdict_where_it_is_judged(
+    tiny: Path, anabranch: Anabranch
+) -> None:
+    file = tiny / "record.csv"
+    run = anabranch("study", "tiny", "--rules", "reno,lia", "--record", file)
+    assert run.returncode == 0, run.stderr
+    rows = list(csv.DictReader(file.read_text().splitlines()))
+    found = outcome.study("tiny", ["reno", "lia"])
+    assert len(rows) == len(found.table) == 4, "two measures in a case each, two rules"
+    labels = {name: one.label for name, one in found.study.entries.measures.items()}
+    for row, cell in zip(rows, found.table.to_dict("records"), strict=True):
+        assert (row["measure"], row["rule"]) == (labels[cell["measure"]], cell["rule"])
+        assert float(row["value"]) == pytest.approx(cell["value"], rel=1e-3)
+        assert float(row["ci95"]) == pytest.approx(cell["value_ci95"], rel=1e-3)
+        judged = cell["measure"] == found.study.entries.verdict.measure
+        assert (row["verdict"] in ("holds", "fails", "undecided")) == judged
+        assert judged or row["verdict"] == ""
 
 
 def test_a_directory_with_files_is_refused_before_a_run(tiny: Path, anabranch: Anabranch) -> None:

@@ -48,7 +48,7 @@ class Measure:
     """A number of each run: a column of the table per case."""
 
     quantity: str
-    """The function of a run that gives it (papers/README.md)."""
+    """The function of a run that gives it (docs/reference/paper-files.md)."""
     label: str
     """What it is, with its unit."""
     cases: tuple[str, ...]
