@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anabranch
-from anabranch.papers.quantities import measure
+from anabranch.experiments.quantities import measure
 from anabranch.result import Result
 
 ROOT = Path(__file__).parent.parent

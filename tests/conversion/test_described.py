@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from anabranch.study.traces import Delays, Steps, Walk, csv, mahimahi, rates_at
+from anabranch.conversion.described import Delays, Steps, Walk, csv, mahimahi, rates_at
 
 WALK = Walk(seed=1, step_s=1, steps_=200, median_mbps=8, sigma=0.5, correlation=0.8)
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anabranch
-from anabranch.conversion.generated import KINDS, made
+from anabranch.conversion.described import KINDS, made
 from anabranch.conversion.traces import LinkTrace, read
 from anabranch.scenario import Scenario
 from conftest import Anabranch
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = {"lte": "lte.trace", "wifi": "wifi.csv", "leo": "leo.csv"}
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.papers.entries.reader import Where
+from anabranch.experiments.lack import Lack, is_key
 from anabranch.scenario import ScenarioError
-from anabranch.study.lack import Lack, is_key
+from anabranch.typed_toml import Where
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from anabranch import Result, ScenarioError
-from anabranch.papers.quantities import QUANTITIES, measure
-from anabranch.papers.quantities.rates import drop_percent
-from anabranch.theory.queueing.tail_index import ccdf, hill, tail_fit
+from anabranch.experiments.quantities import QUANTITIES, measure
+from anabranch.experiments.quantities.rates import drop_percent
+from anabranch.experiments.quantities.tail_index import ccdf, hill, tail_fit
 
 
 def frames(**tables: dict[str, list]) -> Result:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from anabranch._core import Scenario
+from anabranch.figures.network_svg import topology
 from anabranch.papers.folder import FOLDER
-from anabranch.papers.topology import topology
 from anabranch.scenario import load
 
 FILES = sorted(FOLDER.glob("*/scenario*.toml"))

@@ -6,6 +6,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from anabranch.experiments.quantities import QUANTITIES
 from anabranch.papers.checks import Check
 from anabranch.papers.entries.claims import Choice, Claims, Stated
 from anabranch.papers.entries.experiments import (
@@ -22,8 +23,7 @@ from anabranch.papers.entries.experiments import (
 )
 from anabranch.papers.entries.figures import Figure, Line
 from anabranch.papers.entries.published import About, Erratum, Metric, Printed, Published
-from anabranch.papers.entries.reader import Where
-from anabranch.papers.quantities import QUANTITIES
+from anabranch.typed_toml import Where
 
 README = (Path(__file__).parents[2] / "papers" / "README.md").read_text()
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from anabranch import Scenario, run
-from anabranch.caveats import WITHOUT_EFFECT, caveats
-from anabranch.manifest import Manifest
 from anabranch.result import Result
+from anabranch.result.caveats import WITHOUT_EFFECT, caveats
+from anabranch.result.manifest import Manifest
 from conftest import Anabranch
 
 pytestmark = pytest.mark.usefixtures("no_figures")
@@ -128,7 +128,7 @@ def test_a_key_with_effect_is_not_named() -> None:
 
 
 def test_the_page_of_quic_lists_the_keys_without_effect() -> None:
-    page = (Path(__file__).parents[1] / "docs/reference/quic.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/reference/quic.md").read_text()
     (row,) = [line for line in page.splitlines() if line.startswith("| keys of `[tcp]` without")]
     keys = row.split("|")[2].replace("`", "").replace(" ", "").split(",")
     assert keys == WITHOUT_EFFECT["quic"]

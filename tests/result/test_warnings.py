@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import anabranch
-from anabranch.result_warnings import found
+from anabranch.result.warnings import found
 from conftest import Anabranch
 
 

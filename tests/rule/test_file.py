@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import anabranch
-from anabranch.asked import algorithms_of
-from anabranch.rule_check import problems
-from anabranch.rule_file import rule_of
+from anabranch.rule.check import problems
+from anabranch.rule.file import rule_of
+from anabranch.runner.asked import algorithms_of
 from anabranch.sweeps.entry import decode
 from anabranch.sweeps.point import point
 from conftest import Anabranch

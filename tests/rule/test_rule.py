@@ -11,7 +11,7 @@ import pytest
 import anabranch
 from conftest import SMALL, interrupt
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 class Reno(anabranch.Rule):

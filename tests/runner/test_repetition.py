@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anabranch import manifest, repetition, run, sweep
+from anabranch import run, sweep
 from anabranch._core import VERSION
 from anabranch.cli.main import app
+from anabranch.result import manifest
+from anabranch.runner import repetition
 from anabranch.scenario import ScenarioError
 from conftest import SMALL, Anabranch
 

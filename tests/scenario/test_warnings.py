@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 import anabranch
-from anabranch.result_schema import result_schema
+from anabranch.result.schema import result_schema
 from conftest import SMALL, Anabranch
 
 ONE = 'name = "one"\n'

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from anabranch.statements import olia as statements
 from anabranch.theory.law import Law
-from anabranch.theory.optimum import olia_statements as statements
 
 
 def test_the_exponents_of_the_family() -> None:

@@ -4,19 +4,11 @@ from fractions import Fraction
 
 import pytest
 
-from anabranch.theory.guarantees.proofs.papers.all import PAPERS, prove_papers
-from anabranch.theory.guarantees.proofs.papers.claim import (
-    Claim,
-    Exists,
-    Implication,
-    above,
-    equal,
-    proof,
-    reals,
-)
-from anabranch.theory.guarantees.proofs.papers.itcp import decreased, increased
-from anabranch.theory.queueing.adjustment import Rule
-from anabranch.theory.quotes import QUOTES
+from anabranch.statements.claim import Claim, Exists, Implication, above, equal, proof, reals
+from anabranch.statements.itcp.adjustment import Rule
+from anabranch.statements.itcp.proofs import decreased, increased
+from anabranch.statements.proofs import PAPERS, prove_papers
+from anabranch.statements.quotes import QUOTES
 
 
 @pytest.mark.parametrize("paper", ["wvegas", "rsf"])

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from anabranch import ScenarioError
-from anabranch.theory import quotes, statements
-from anabranch.theory.quotes import QUOTES, quoted
-from anabranch.theory.statement import CLASSES, CONDITION, HOLDS, OURS, WORDS, WRONG, Statement
-from anabranch.theory.statements import PAPERS, statements_of
+from anabranch.statements import papers as statements
+from anabranch.statements import quotes
+from anabranch.statements.papers import PAPERS, statements_of
+from anabranch.statements.quotes import QUOTES, quoted
+from anabranch.statements.statement import CLASSES, CONDITION, HOLDS, OURS, WORDS, WRONG, Statement
 from conftest import Anabranch
 
 ROOT = Path(__file__).parents[2]

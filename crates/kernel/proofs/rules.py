@@ -1,93 +1,56 @@
-"""`anabranch theory bounds`: what a rule gives in the kernel's arithmetic, for all inputs."""
+"""Bounds what the rules give in the soft floats of the kernel, for all states of a connection.
 
-from pathlib import Path
-from typing import Annotated
+    python crates/kernel/proofs/rules.py                      # every rule, 1 to 8 paths
+    python crates/kernel/proofs/rules.py lia --paths 1,2      # one of them
+    python crates/kernel/proofs/rules.py examples/my_rule.py:Gentle
 
-import typer
+A rule's code is evaluated in numbers that hold every value that soft floats may give: windows of 1
+to 2^32 packets, RTTs of 1/8 us to 537 s, any losses. No divisor may be 0 and no result beyond the
+format; a loss must leave a part of the window. Rounding errors, of 1e-8 at most, are in --json
+only. Exit code: 0 all shown, 1 not all, 2 usage.
+"""
 
-from anabranch.cli import tables
-from anabranch.cli.options import Json, names
-from anabranch.cli.tables import STDOUT, new_table
-from anabranch.files import put_section, section
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
 from anabranch.scenario import ScenarioError
-from anabranch.theory.guarantees.bounds import survey
-from anabranch.theory.guarantees.bounds.rule_bounds import TIMEOUT_S
-from anabranch.theory.guarantees.bounds.states import MOST_PATHS
-
-COMMAND = "anabranch theory bounds --all"
+from bounds import survey
+from bounds.rule_bounds import TIMEOUT_S
+from bounds.states import MOST_PATHS
 
 
-def register(app: typer.Typer) -> None:
-    """Add this command."""
-    app.command("bounds")(bounds_command)
-
-
-def bounds_command(
-    rule: Annotated[
-        str | None,
-        typer.Argument(metavar="RULE", help="An algorithm, such as lia, or FILE.py:CLASS."),
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All algorithms.")] = False,
-    paths: Annotated[
-        str | None,
-        typer.Option(metavar="N,...", help=f"Numbers of paths. Default: 1 to {MOST_PATHS}."),
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=0.1, metavar="S", help="Time for a rule and number of paths, s.")
-    ] = TIMEOUT_S,
-    page: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Put the tables between their markers.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Bound what a rule gives in the soft floats of the kernel, for all states of a connection.
-
-    The rule's code is evaluated in numbers that hold every value that soft floats may give: windows
-    of 1 to 2^32 packets, RTTs of 1/8 us to 537 s, any losses. No divisor may be 0 and no result
-    beyond the format; a loss must leave a part of the window. Rounding errors, of 1e-8 at most, are
-    in --json only.
-
-    Examples:
-
-        anabranch theory bounds lia
-
-        anabranch theory bounds examples/my_rule.py:Gentle --paths 1,2
-
-        anabranch theory bounds --all --json
-    """
-    if (rule is not None) + every != 1:
-        raise ScenarioError("theory bounds: expected a RULE, such as lia, or --all")
-    if page:
-        if not every:
-            raise ScenarioError("--page is for the table of --all")
-        section(page, COMMAND)  # a page without markers fails early
-    numbers = list(survey.PATHS) if paths is None else _numbers(paths)
-    specs = survey.every_rule() if rule is None else [rule]
-    with tables.progress(f"theory bounds {rule or '--all'}") as progress:
-        found = survey.bounds_of(specs, numbers, timeout, progress)
-    if page:
-        used = f"{COMMAND} --paths {','.join(map(str, numbers))} --timeout {timeout:g}"
-        put_section(page, COMMAND, survey.markdown(found), used)
-    tables.answer(found, as_json, _in_words)
+def main(given: Sequence[str] | None = None) -> int:
+    """Run the command with these arguments, by default those of the process."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("rules", nargs="*", metavar="RULE", help="of the table, or FILE.py:CLASS")
+    parser.add_argument("--paths", metavar="N,...", help=f"default: 1 to {MOST_PATHS}")
+    parser.add_argument(
+        "--timeout-s", type=float, default=TIMEOUT_S, help="for a rule and a number"
+    )
+    parser.add_argument("--json", action="store_true", help="a JSON document")
+    arguments = parser.parse_args(given)
+    try:
+        numbers = survey.PATHS if arguments.paths is None else _numbers(arguments.paths)
+        rules = arguments.rules or survey.every_rule()
+        found = survey.bounds_of(rules, numbers, arguments.timeout_s)
+    except ScenarioError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(json.dumps(found.as_dict()) if arguments.json else "\n".join(survey.markdown(found)))
+    return 0 if all(one.proved for one in found.rules) else 1
 
 
 def _numbers(paths: str) -> list[int]:
-    given = names(paths, "--paths")
     known = {str(number): number for number in survey.PATHS}
+    given = paths.split(",")
     if unknown := [text for text in given if text not in known]:
         raise ScenarioError(f"--paths {unknown[0]}: expected numbers from 1 to {MOST_PATHS}")
     return [known[text] for text in given]
 
 
-def _in_words(found: survey.Survey) -> None:
-    """A table of the rules with an increase, one of the delay-based ones; failures below."""
-    kinds = ((False, survey.COLUMNS), (True, survey.DELAY_BASED_COLUMNS))
-    for per_round, columns in kinds:
-        grid = new_table(*columns)
-        rows = list(survey.rows(found, per_round))
-        for row in rows:
-            grid.add_row(*row)
-        if rows:
-            STDOUT.print(grid)
-    for line in survey.failures(found):
-        STDOUT.print(f"not shown: {line}", soft_wrap=True)
+if __name__ == "__main__":
+    sys.exit(main())

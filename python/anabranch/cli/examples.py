@@ -87,7 +87,7 @@ def init_command(
     if topology:
         if from_ is None or to is None:
             raise ScenarioError(f"--topology {topology}: give the ends of the paths: --from, --to")
-        from anabranch.conversion.topology import Defaults, scenario_from
+        from anabranch.extras.topology import Defaults, scenario_from
 
         defaults = Defaults(rate_mbps, delay_ms)
         text = scenario_from(topology, from_, to, paths, shared=shared, defaults=defaults)

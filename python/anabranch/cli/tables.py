@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from anabranch.core_types import Parameter, RuleInfo
     from anabranch.result import Result
-    from anabranch.theory.statement import Statement
+    from anabranch.statements.statement import Statement
 
 __all__ = ["new_table", "progress"]  # used as tables.new_table and tables.progress
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from anabranch.asked import Seeds, seeds_of
 from anabranch.result import Result, mean_with_interval
 from anabranch.runner import Progress, collect_parts, plan
+from anabranch.runner.asked import Seeds, seeds_of
 from anabranch.scenario import Scenario, path_names, toml_value
 
 SINGLE = "reno"

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from anabranch.papers.entries.reader import Where
 from anabranch.scenario import rules, schema
+from anabranch.typed_toml import Where
 
 
 @dataclass(frozen=True)

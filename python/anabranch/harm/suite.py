@@ -12,10 +12,10 @@ from typing import Any
 
 import pandas as pd
 
-from anabranch.asked import Algorithm, Seeds, seeds_of
 from anabranch.intervals import Difference, paired_difference
 from anabranch.result import Result
 from anabranch.runner import Progress, collect_parts, known_backend, plan
+from anabranch.runner.asked import Algorithm, Seeds, seeds_of
 from anabranch.scenario import load, settings
 
 HARMLESS = 0.95

@@ -6,12 +6,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
-from anabranch.papers.entries.reader import REST, Tag, Values, Where, check_call, read_files
-from anabranch.papers.quantities import QUANTITIES
+from anabranch.conversion.described import Delays, Steps, Walk, csv, mahimahi
+from anabranch.experiments.lack import Lack
+from anabranch.experiments.quantities import QUANTITIES
 from anabranch.scenario import ScenarioError
-from anabranch.study.lack import Lack
-from anabranch.study.traces import Delays, Steps, Walk, csv, mahimahi
 from anabranch.sweeps import space
+from anabranch.typed_toml import REST, Tag, Values, Where, check_call, read_files
 
 FOLDER = Path(__file__).parents[1] / "_judge"
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from anabranch._core import VERSION, rules, schema
-from anabranch.asked import check_jobs
-from anabranch.caveats import caveats
 from anabranch.judge import checks, search
 from anabranch.judge.entries import Entries, Item, open_items
 from anabranch.judge.networks import Network, checked, unmet
@@ -24,8 +22,10 @@ from anabranch.judge.verdict import (
     not_tested,
     of_numbers,
 )
-from anabranch.rule_check import Oddity
+from anabranch.result.caveats import caveats
+from anabranch.rule.check import Oddity
 from anabranch.runner import Progress
+from anabranch.runner.asked import check_jobs
 from anabranch.scenario import ScenarioError
 from anabranch.sweeps.point import Point
 from anabranch.sweeps.store import Store

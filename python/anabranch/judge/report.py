@@ -5,12 +5,12 @@ from pathlib import Path
 
 import jinja2
 
-from anabranch import manifest
 from anabranch.files import MANIFEST
 from anabranch.formats import json_text, markdown_table
 from anabranch.judge import counterexample
 from anabranch.judge.outcome import Judgement
 from anabranch.judge.verdict import FAILS, HOLDS, NOT_TESTED, Verdict
+from anabranch.result import manifest
 
 COUNTEREXAMPLES = "counterexamples"
 """The folder of the scenarios in which the rule fails."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from anabranch import _core
 from anabranch.rule import Rule
-from anabranch.rule_check import Oddity, random_states
-from anabranch.rule_file import checked, in_file, in_one_line, made
+from anabranch.rule.check import Oddity, random_states
+from anabranch.rule.file import checked, in_file, in_one_line, made
 from anabranch.scenario import ScenarioError, rules
 
 PATHS = (1, 2, 3, 8)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.papers.entries.case import Case
-from anabranch.papers.entries.reader import Tag, Where
+from anabranch.typed_toml import Tag, Where
 
 Number: TypeAlias = float | NDArray[np.float64]
 Numbers: TypeAlias = Mapping[str, Mapping[str, Number]]

@@ -25,7 +25,7 @@ from anabranch.papers.intervals import Spread
 from anabranch.papers.judge import Claim, Verdict, judge_claim
 from anabranch.result import mean_with_interval
 from anabranch.scenario import load
-from anabranch.theory.statement import Statement
+from anabranch.statements.statement import Statement
 
 NEAR, OFF = 0.1, 0.3
 """Relative differences of a measured number from the printed one, to which both are compared."""

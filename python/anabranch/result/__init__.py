@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from anabranch import manifest, result_warnings
 from anabranch._core import VERSION
-from anabranch.caveats import caveats
 from anabranch.files import refuse_full, staged
 from anabranch.formats import columns, latex_table, records
 from anabranch.intervals import jain_index, mean_with_interval, median_with_interval
-from anabranch.manifest import Manifest
+from anabranch.result import manifest
+from anabranch.result import warnings as result_warnings
+from anabranch.result.caveats import caveats
+from anabranch.result.manifest import Manifest
 from anabranch.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ class Result:
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings of the scenario, of the backend (`anabranch.caveats`), and of these runs: a line
+        """Warnings of the scenario, of the backend (`result/caveats.py`), and of these runs: a line
         each.
         """
         found = result_warnings.found(self.scenario, self.backend, self.tables())

@@ -16,7 +16,7 @@ from typing import Any
 from anabranch import _core
 from anabranch._core import ScenarioError, expected_one_of
 from anabranch.rule import Rule
-from anabranch.rule_check import ORDINARY, Oddity, Raised, State, oddities
+from anabranch.rule.check import ORDINARY, Oddity, Raised, State, oddities
 
 FILES: dict[str, Path] = {}
 """The files that were loaded, by the name of their module."""

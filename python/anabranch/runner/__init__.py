@@ -14,13 +14,21 @@ from typing import Any, cast
 import pandas as pd
 
 from anabranch import _core
-from anabranch.asked import OWN, Algorithms, Seeds, algorithms_of, check_jobs, seeds_of, stand_in
 from anabranch.core_types import Tables
 from anabranch.files import staged
-from anabranch.jobs import completed
 from anabranch.qlog import write as write_qlog
 from anabranch.result import Result
 from anabranch.rule import Rule, explained
+from anabranch.runner.asked import (
+    OWN,
+    Algorithms,
+    Seeds,
+    algorithms_of,
+    check_jobs,
+    seeds_of,
+    stand_in,
+)
+from anabranch.runner.jobs import completed
 from anabranch.scenario import Scenario, ScenarioError, expected_one_of, load
 
 Progress = Callable[[float], None]

@@ -7,8 +7,8 @@ import pandas as pd
 
 from anabranch._core import VERSION
 from anabranch.files import read_table
-from anabranch.manifest import Manifest
 from anabranch.result import Result
+from anabranch.result.manifest import Manifest
 from anabranch.runner import BACKENDS, Progress, run
 from anabranch.scenario import ScenarioError
 

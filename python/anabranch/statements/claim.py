@@ -9,6 +9,7 @@ from typing import Any
 from sympy import QQ
 from sympy.polys.fields import FracElement, FracField
 
+from anabranch.statements.quotes import QUOTES
 from anabranch.theory.guarantees.proofs.formula import formula, satisfied
 from anabranch.theory.guarantees.proofs.solvers import (
     SATISFIABLE,
@@ -25,7 +26,6 @@ from anabranch.theory.guarantees.proofs.symbol import (
     Atom,
     atom,
 )
-from anabranch.theory.quotes import QUOTES
 
 LONGEST = 160
 """Characters of a formula that are printed."""

@@ -10,9 +10,9 @@ import numpy as np
 
 from anabranch.runner import Progress
 from anabranch.scenario import Scenario
+from anabranch.statements.quotes import quoted
+from anabranch.statements.statement import CONDITION, WORDS, WRONG, Statement, verdict
 from anabranch.theory.law import Law, States
-from anabranch.theory.quotes import quoted
-from anabranch.theory.statement import CONDITION, WORDS, WRONG, Statement, verdict
 
 FAMILY = {"coupled": 0.0, "lia": 1.0, "reno": 2.0}
 """The members that the draft names, with their phi; `reno` is NewReno on each path."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError
-from anabranch.theory.statement import Statement
+from anabranch.statements.statement import Statement
 
 
 def statements_of(
@@ -21,27 +21,27 @@ def statements_of(
 
 
 def _balia(progress: Progress | None, quick: bool) -> list[Statement]:
-    from anabranch.theory.guarantees.statements import statements
+    from anabranch.statements.balia.statements import statements
 
     return statements(progress, quick)
 
 
 def _wvegas(_: Progress | None, quick: bool) -> list[Statement]:
-    from anabranch.theory.optimum.wvegas_statements import statements
+    from anabranch.statements.wvegas.statements import statements
 
     return statements(Path(__file__).parents[1] / "_papers" / "wvegas", quick)
 
 
 def _olia(progress: Progress | None, _: bool) -> list[Statement]:
-    from anabranch.theory.optimum.olia_statements import statements
+    from anabranch.statements.olia import statements
 
     return statements(progress)
 
 
 def _itcp(progress: Progress | None, quick: bool) -> list[Statement]:
-    from anabranch.theory.queueing import measured_tails, rate_statements
-    from anabranch.theory.queueing.lemmas import QUICK_STARTS, STARTS
-    from anabranch.theory.queueing.proposition import trial
+    from anabranch.statements.itcp import measured_tails, rate_statements
+    from anabranch.statements.itcp.lemmas import QUICK_STARTS, STARTS
+    from anabranch.statements.itcp.proposition import trial
 
     seeds = measured_tails.QUICK_SEEDS if quick else measured_tails.SEEDS
     starts = QUICK_STARTS if quick else STARTS
@@ -51,7 +51,7 @@ def _itcp(progress: Progress | None, quick: bool) -> list[Statement]:
 
 
 def _rsf(progress: Progress | None, _: bool) -> list[Statement]:
-    from anabranch.theory.games.rent_study import study
+    from anabranch.statements.rsf.rent_study import study
 
     return study(progress=progress).statements
 

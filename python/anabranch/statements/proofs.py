@@ -6,8 +6,11 @@ from typing import Any
 
 from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError
-from anabranch.theory.guarantees.proofs.papers import balia, itcp, rsf, wvegas
-from anabranch.theory.guarantees.proofs.papers.claim import Claim, Part, Proof, proof
+from anabranch.statements.balia import proofs as balia
+from anabranch.statements.claim import Claim, Part, Proof, proof
+from anabranch.statements.itcp import proofs as itcp
+from anabranch.statements.rsf import proofs as rsf
+from anabranch.statements.wvegas import proofs as wvegas
 
 PAPERS: Mapping[str, Callable[[], list[Claim]]] = {
     "balia": balia.claims,

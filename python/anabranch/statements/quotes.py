@@ -7,7 +7,7 @@ Formulas are LaTeX as in the sources' text, "..." stands for words left out.
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from anabranch.theory.statement import CONDITION, HOLDS, MEASURED, WORDS, WRONG, Statement
+from anabranch.statements.statement import CONDITION, HOLDS, MEASURED, WORDS, WRONG, Statement
 
 QUOTED = (HOLDS, WRONG, CONDITION, MEASURED, WORDS)
 """Classes of what a paper prints."""

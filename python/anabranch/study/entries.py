@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from anabranch.papers.entries.reader import REST, Values, Where, check_call
-from anabranch.papers.quantities import QUANTITIES
+from anabranch.conversion.described import Trace, mahimahi
+from anabranch.experiments.lack import Lack
+from anabranch.experiments.quantities import QUANTITIES
 from anabranch.study.drawings import Drawing
-from anabranch.study.lack import Lack
-from anabranch.study.traces import Trace, mahimahi
+from anabranch.typed_toml import REST, Values, Where, check_call
 
 Backend = Literal["sim", "quic", "fluid", "kernel"]
 

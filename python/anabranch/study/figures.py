@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from anabranch.conversion.described import rates_at
 from anabranch.figures.style import BAND, INK, LABELS, SHEET, style
 from anabranch.study.drawings import Curve, Distribution, Plane, Time
 from anabranch.study.outcome import Outcome
-from anabranch.study.traces import rates_at
 from anabranch.study.values import numbers
 
 WIDTH = 5.0

@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 
 from anabranch._core import VERSION
-from anabranch.asked import Algorithm, check_jobs
 from anabranch.formats import interval, latex_table, markdown_table, records
 from anabranch.runner import Progress
+from anabranch.runner.asked import Algorithm, check_jobs
 from anabranch.scenario import ScenarioError
 from anabranch.study import values
 from anabranch.study.entries import Study

@@ -4,10 +4,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from anabranch import manifest
 from anabranch.figures import style
 from anabranch.files import MANIFEST
 from anabranch.formats import json_text
+from anabranch.result import manifest
 from anabranch.study.figures import draw
 from anabranch.study.outcome import Outcome
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.conversion.link_rates import in_text
-from anabranch.conversion.topology import Defaults, scenario_from
+from anabranch.extras.topology import Defaults, scenario_from
+from anabranch.extras.topology.link_rates import in_text
 from anabranch.scenario import Scenario, ScenarioError
 from conftest import Anabranch
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 from starlette.testclient import TestClient
-
-from anabranch.ui.app import make
-from anabranch.ui.opened import open_path
 from ui.server import PORT, TOKEN, Server
+
+from anabranch.extras.ui.app import make
+from anabranch.extras.ui.opened import open_path
 
 
 @pytest.fixture

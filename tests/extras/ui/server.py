@@ -8,8 +8,8 @@ from typing import Any
 
 import uvicorn
 
-from anabranch.ui.app import make
-from anabranch.ui.opened import Opened
+from anabranch.extras.ui.app import make
+from anabranch.extras.ui.opened import Opened
 
 TOKEN = "a-token-of-the-tests"
 PORT = 8000

@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from ui.server import ENDLESS, PATIENCE_S, read_until
 
 from conftest import accept_sigint
-from ui.server import ENDLESS, PATIENCE_S, read_until
 
 
 def test_ctrl_c_ends_the_server_and_a_run_that_computes():
@@ -40,7 +40,7 @@ def test_without_its_library_the_command_names_the_extra(
     anabranch, monkeypatch: pytest.MonkeyPatch
 ):
     for name in list(sys.modules):
-        if name.startswith("anabranch.ui.") and name.rpartition(".")[2] in ("serve", "app"):
+        if name.startswith("anabranch.extras.ui.") and name.rpartition(".")[2] in ("serve", "app"):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     result = anabranch("ui")

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from ui.server import ENDLESS, Server, events, read_until
 
 import anabranch
 from anabranch._core import Run, Scenario
-from anabranch.ui import live
-from anabranch.ui.asked import Asked
-from ui.server import ENDLESS, Server, events, read_until
+from anabranch.extras.ui import live
+from anabranch.extras.ui.asked import Asked
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 SHORT = {"measure.duration_s": "12", "measure.warmup_s": "4"}
 ASK = {"item": "examples/two_links", "set": SHORT, "rules": ["lia", "olia"], "seed": 3, "on": "sim"}
 
@@ -154,7 +154,7 @@ def test_other_runs_wait_and_begin_when_a_worker_is_free(server: Server):
 
 
 def test_too_many_runs_are_refused(client: TestClient, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("anabranch.ui.live.MOST_JOBS", 0)
+    monkeypatch.setattr("anabranch.extras.ui.live.MOST_JOBS", 0)
     answer = client.post("/api/run", json=ASK)
     assert answer.status_code == 503
     assert "waiting" in answer.json()["error"]["message"]

@@ -7,16 +7,16 @@ from zipfile import ZipFile
 
 import pytest
 from starlette.testclient import TestClient
-
-import anabranch
-from anabranch.result import Result
-from anabranch.scenario import ScenarioError
-from anabranch.ui.app import make
-from anabranch.ui.opened import open_path
-from anabranch.ui.series import plan
 from ui.server import PORT, TOKEN, events
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "two_against_one.toml"
+import anabranch
+from anabranch.extras.ui.app import make
+from anabranch.extras.ui.opened import open_path
+from anabranch.extras.ui.series import plan
+from anabranch.result import Result
+from anabranch.scenario import ScenarioError
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "two_against_one.toml"
 SHORT = {"measure.duration_s": 12, "measure.warmup_s": 2}
 
 

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-
-from anabranch.ui.opened import open_path
-from gateway.browser import Browser
 from ui.server import TOKEN, Server
+
+from anabranch.extras.ui.opened import open_path
+from gateway.browser import Browser
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from anabranch.extras.ui.palette import FLOWS, GROUNDS, contrast, palette
 from anabranch.figures.colour_vision import APART, apart, seen
-from anabranch.ui.palette import FLOWS, GROUNDS, contrast, palette
 
-STYLE = Path(__file__).parents[2] / "python" / "anabranch" / "ui" / "static" / "style.css"
+STYLE = (
+    Path(__file__).parents[3] / "python" / "anabranch" / "extras" / "ui" / "static" / "style.css"
+)
 
 
 @pytest.mark.parametrize("scheme", GROUNDS)

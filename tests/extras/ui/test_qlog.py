@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-
-import anabranch
-from anabranch.scenario import ScenarioError
-from anabranch.ui.app import make
-from anabranch.ui.opened import open_path
-from anabranch.ui.qlog import read, view
 from ui.server import PORT, TOKEN
 
-ROOT = Path(__file__).parents[2]
+import anabranch
+from anabranch.extras.ui.app import make
+from anabranch.extras.ui.opened import open_path
+from anabranch.extras.ui.qlog import read, view
+from anabranch.scenario import ScenarioError
+
+ROOT = Path(__file__).parents[3]
 
 
 def metrics(time: float, path: int, **data: float) -> dict:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from anabranch.extras.ui.asked import scenario_of
+from anabranch.extras.ui.gallery import gallery
+from anabranch.extras.ui.parameters import parameters
 from anabranch.study.folder import known_studies
-from anabranch.ui.asked import scenario_of
-from anabranch.ui.gallery import gallery
-from anabranch.ui.parameters import parameters
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_gallery_has_every_example_study_and_network_of_a_paper():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import anabranch
-from anabranch.ui.series import POINTS, Thinner, groups, plan
+from anabranch.extras.ui.series import POINTS, Thinner, groups, plan
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def tables_of(result: anabranch.Result) -> dict:

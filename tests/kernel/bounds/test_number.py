@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from anabranch.theory.guarantees.bounds.monomial import OutOfRange
-from anabranch.theory.guarantees.bounds.number import UNIT, Case, DivisionByZero, Infeasible, Number
+from bounds.monomial import OutOfRange
+from bounds.number import UNIT, Case, DivisionByZero, Infeasible, Number
 
 INPUTS = {"x": (1.0, 2.0**24), "y": (2.0**-20, 100.0), "z": (2.0, 3.0)}
 

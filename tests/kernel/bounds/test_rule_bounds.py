@@ -9,17 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import rules
 from anabranch import _core
-from anabranch.theory.guarantees.bounds.rule_bounds import RuleBounds, bounds
-from anabranch.theory.guarantees.bounds.states import (
-    DELAY_BASED,
-    LOSS_BASED,
-    MOST_PATHS,
-    SHORTEST_RTT_S,
-    Memory,
-    State,
-)
-from anabranch.theory.guarantees.bounds.survey import every_rule
+from bounds.rule_bounds import RuleBounds, bounds
+from bounds.states import DELAY_BASED, LOSS_BASED, MOST_PATHS, SHORTEST_RTT_S, Memory, State
+from bounds.survey import every_rule
 
 BPF = Path(__file__).parents[4] / "crates" / "kernel" / "bpf"
 IN_LINUX = {"vegas_k": "vegas"}
@@ -193,29 +187,27 @@ def test_the_ranges_are_those_of_the_programs():
     assert pytest.approx(1 / 200) == SHORTEST_RTT_S
 
 
-def test_the_command_prints_a_row_and_what_is_not_shown(tmp_path: Path, anabranch):
+def test_the_command_prints_a_row_and_what_is_not_shown(tmp_path: Path, capsys):
     (tmp_path / "wrong.py").write_text(WRONG)
-    done = anabranch("theory", "bounds", "lia", "--paths", "1,2")
-    assert "0 to 1" in done.stdout
+    assert rules.main(["lia", "--paths", "1,2"]) == 0
+    assert "| `lia` | 1, 2 | 0 to 1 |" in capsys.readouterr().out
     wrong = f"{tmp_path / 'wrong.py'}"
-    done = anabranch("theory", "bounds", f"{wrong}:Difference", "--paths", "2,3", "--json")
-    assert [one["proved"] for one in json.loads(done.stdout)["rules"]] == [False, False]
-    done = anabranch("theory", "bounds", f"{wrong}:Difference", "--paths", "1")
-    assert "wrong.py: line 4: IndexError" in done.stderr
-    done = anabranch("theory", "bounds", f"{wrong}:Everything", "--paths", "2")
-    assert "not shown: Everything, 2 paths: a loss takes 2 to 2 of the window" in done.stdout
+    assert rules.main([f"{wrong}:Difference", "--paths", "2,3", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["rules"]
+    assert [one["proved"] for one in found] == [False, False]
+    assert rules.main([f"{wrong}:Difference", "--paths", "1"]) == 2
+    assert "wrong.py: line 4: IndexError" in capsys.readouterr().err
+    assert rules.main([f"{wrong}:Everything", "--paths", "2"]) == 1
+    assert "- Everything, 2 paths: a loss takes 2 to 2 of the window" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["lia", "--paths", "9"], "--paths 9: expected numbers from 1 to 8"),
-        ([], "expected a RULE, such as lia, or --all"),
         (["bbr"], "bbr acts on delivery rates, which no kernel program has"),
-        (["lia", "--page", "x.md"], "--page is for the table of --all"),
     ],
 )
-def test_a_wrong_option_is_refused_in_one_line(arguments: list[str], message: str, anabranch):
-    done = anabranch("theory", "bounds", *arguments)
-    assert done.returncode != 0
-    assert message in done.stderr
+def test_a_wrong_option_is_refused_in_one_line(arguments: list[str], message: str, capsys):
+    assert rules.main(arguments) == 2
+    assert message in capsys.readouterr().err

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from anabranch.cli.main import main
-from anabranch.figures import design_map as map_figure
 from anabranch.figures import style
-from anabranch.theory.guarantees import conditions_of_rules as rules
-from anabranch.theory.guarantees import design_map, orders, performance, statements
+from anabranch.statements.balia import conditions_of_rules as rules
+from anabranch.statements.balia import design_map, orders, statements
+from anabranch.statements.balia import figure as map_figure
+from anabranch.theory.guarantees import performance
 from anabranch.theory.guarantees.jacobian import phi_jacobian
 from anabranch.theory.law import Law, States
 

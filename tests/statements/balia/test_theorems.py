@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from anabranch.theory.guarantees.theorems import equilibria, lemmas, networks
-from anabranch.theory.guarantees.theorems.networks import Net, Point
+from anabranch.statements.balia import equilibria, lemmas, networks
+from anabranch.statements.balia.networks import Net, Point
 from anabranch.theory.law import Law, States
 
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import ScenarioError
-from anabranch.theory.queueing import adjustment, adjustment_study, proposition
-from anabranch.theory.queueing.adjustment import Rule
-from anabranch.theory.queueing.proposition import Start, play
+from anabranch.statements.itcp import adjustment, adjustment_study, proposition
+from anabranch.statements.itcp.adjustment import Rule
+from anabranch.statements.itcp.proposition import Start, play
 
 
 # ---------------------------------------------------------------- (11) and (12)

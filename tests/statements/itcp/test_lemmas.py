@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from anabranch.theory.queueing import lemmas, rate_statements, tail_statements
-from anabranch.theory.queueing.lemmas import Case
-from anabranch.theory.queueing.proposition import trial
-from anabranch.theory.queueing.tail_theorems import PAPER
-from anabranch.theory.statement import CONDITION, HOLDS, WRONG
+from anabranch.statements.itcp import lemmas, rate_statements, tail_statements
+from anabranch.statements.itcp.lemmas import Case
+from anabranch.statements.itcp.proposition import trial
+from anabranch.statements.itcp.tail_theorems import PAPER
+from anabranch.statements.statement import CONDITION, HOLDS, WRONG
 
 
 def test_an_increase_of_the_short_one_by_hand() -> None:

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import expn
 
 from anabranch import ScenarioError, _core
-from anabranch.theory.queueing import measured_tails, tail_theorems
-from anabranch.theory.queueing.tail_theorems import PAPER, Traffic
+from anabranch.statements.itcp import measured_tails, tail_theorems
+from anabranch.statements.itcp.tail_theorems import PAPER, Traffic
 
 FIRST, SECOND = PAPER
 

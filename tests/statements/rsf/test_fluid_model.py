@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from anabranch.theory.games import fluid_model
-from anabranch.theory.statement import CONDITION, HOLDS, OURS, WRONG
+from anabranch.statements.rsf import fluid_model
+from anabranch.statements.statement import CONDITION, HOLDS, OURS, WRONG
 
 
 def test_with_capacities_the_rates_are_the_capacities() -> None:

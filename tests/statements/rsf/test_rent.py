@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from anabranch import ScenarioError
 from anabranch.cli.theory import queueing
-from anabranch.theory.games import fluid_model, rent, rent_study, rosen
-from anabranch.theory.statement import CONDITION, HOLDS, OURS
+from anabranch.statements.rsf import fluid_model, rent, rent_study, rosen
+from anabranch.statements.statement import CONDITION, HOLDS, OURS
 
 rates = st.lists(st.floats(0.01, 100.0), min_size=2, max_size=6)
 STATEMENTS = cache(fluid_model.statements)

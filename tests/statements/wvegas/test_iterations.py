@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from anabranch.papers.folder import open_paper
-from anabranch.theory.errors import NotConverged
-from anabranch.theory.optimum import wvegas_statements as statements
-from anabranch.theory.optimum.maximise import solve
-from anabranch.theory.optimum.wvegas import (
+from anabranch.statements.wvegas import statements as statements
+from anabranch.statements.wvegas.iterations import (
     GAMMA,
     PROPORTIONAL,
     THETA,
@@ -19,6 +17,8 @@ from anabranch.theory.optimum.wvegas import (
     convergence,
     equal_shares,
 )
+from anabranch.theory.errors import NotConverged
+from anabranch.theory.optimum.maximise import solve
 from conftest import Anabranch
 from theory.optimum.problems import problem
 

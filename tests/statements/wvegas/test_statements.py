@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from anabranch.papers.folder import open_paper
-from anabranch.theory.optimum import wvegas_statements as statements
+from anabranch.statements.wvegas import statements as statements
 from anabranch.theory.optimum.maximise import solve
 from anabranch.theory.optimum.problem import Problem, Solution
 from anabranch.theory.optimum.utility import AlphaFair

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from anabranch.theory.guarantees.bounds.monomial import (
+from bounds.monomial import (
     ONE,
     Bounds,
     Monomial,

@@ -8,18 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from anabranch import _core
-from anabranch.rule_file import in_file, in_one_line, made
+from anabranch.rule.file import in_file, in_one_line, made
 from anabranch.scenario import ScenarioError, rules
-from anabranch.theory.guarantees.bounds.monomial import Bounds, OutOfRange
-from anabranch.theory.guarantees.bounds.number import Case, DivisionByZero, Infeasible, Number
-from anabranch.theory.guarantees.bounds.states import (
-    DELAY_BASED,
-    LOSS_BASED,
-    MEMORY,
-    memories,
-    memory_ranges,
-    states,
-)
+from bounds.monomial import Bounds, OutOfRange
+from bounds.number import Case, DivisionByZero, Infeasible, Number
+from bounds.states import DELAY_BASED, LOSS_BASED, MEMORY, memories, memory_ranges, states
 
 TIMEOUT_S = 60.0
 """Time for one rule and number of paths, s."""

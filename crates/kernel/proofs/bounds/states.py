@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from anabranch.theory.guarantees.bounds.monomial import Bounds
-from anabranch.theory.guarantees.bounds.number import UNIT, Case
+from bounds.monomial import Bounds
+from bounds.number import UNIT, Case
 
 WORD = 2.0**32 * (1 + UNIT)
 MOST_PATHS = 8

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from anabranch.scenario import rules
-from anabranch.theory.guarantees.bounds.monomial import Bounds
-from anabranch.theory.guarantees.bounds.rule_bounds import NONE, TIMEOUT_S, RuleBounds, bounds
-from anabranch.theory.guarantees.bounds.states import MOST_PATHS
+from bounds.monomial import Bounds
+from bounds.rule_bounds import NONE, TIMEOUT_S, RuleBounds, bounds
+from bounds.states import MOST_PATHS
 
 if TYPE_CHECKING:
     from anabranch.runner import Progress  # slow to load

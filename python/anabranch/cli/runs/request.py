@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.caveats import caveats
 from anabranch.cli import tables
 from anabranch.cli.notes import detail, note, warn
 from anabranch.cli.options import ANY, Pictures, algorithms, scenario_of
 from anabranch.cli.runs.answer import Answer
 from anabranch.files import output
+from anabranch.result.caveats import caveats
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.errors import NotConverged
 
@@ -51,9 +51,9 @@ class Request:
 
     def carry_out(self) -> "Sequence[Result]":
         """Run, answer, write: in this order, so that a full disk does not cost the answer."""
-        from anabranch.asked import stand_in
         from anabranch.comparison.gain import over_single_paths
         from anabranch.runner import known_backend
+        from anabranch.runner.asked import stand_in
 
         for backend in self.on:
             known_backend(backend)
@@ -108,9 +108,9 @@ class Request:
 
     def _needed(self, scenario: Scenario, chosen: Sequence[Any] | None) -> int:
         """About the least bytes that the tables take."""
-        from anabranch.asked import seeds_of
-        from anabranch.manifest import needed_bytes
+        from anabranch.result.manifest import needed_bytes
         from anabranch.runner import BACKENDS
+        from anabranch.runner.asked import seeds_of
 
         runs = len(chosen or [""]) * len(seeds_of(self.seeds, scenario.seeds))
         return needed_bytes(scenario, runs) * sum(BACKENDS[on].random for on in self.on)

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.caveats import caveats
 from anabranch.cli import tables
 from anabranch.cli.notes import note, warn
 from anabranch.cli.options import ANY, File, Force, Json, Set, only_names, out_option, scenario_of
 from anabranch.files import output
+from anabranch.result.caveats import caveats
 
 if TYPE_CHECKING:
     from anabranch.theory.fluid.against_packets import Comparison
@@ -95,12 +95,13 @@ def packets(
     with output(out, force) as stage:
         with tables.progress(command) as progress:
             found = against_packets.compare(quick, progress)
+        bands = {rule: against_packets.band(rule)[1] for rule in found.rules}
         if stage:
             against_packets.write(found, stage)
-            figure.write(found, stage)
+            figure.write(found.flows, bands, stage)
     if page:
         put_section(page, command, against_packets.markdown(found))
-        figure.write(found, page.parent / "img")
+        figure.write(found.flows, bands, page.parent / "img")
     tables.answer(found, as_json, show_packets)
     if out:
         note(f"Tables and figure are in {out}")

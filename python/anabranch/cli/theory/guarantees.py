@@ -90,8 +90,8 @@ def statements_command(
     """
     from dataclasses import asdict
 
-    from anabranch.theory.statement import counted, markdown
-    from anabranch.theory.statements import statements_of
+    from anabranch.statements.papers import statements_of
+    from anabranch.statements.statement import counted, markdown
 
     command = f"anabranch theory statements {paper}"
     if page:
@@ -121,9 +121,9 @@ def map_command(
         anabranch theory map --out results/map
     """
     from anabranch.cli.theory import guarantees_tables
-    from anabranch.figures import design_map as figure
     from anabranch.figures import style
-    from anabranch.theory.guarantees import design_map
+    from anabranch.statements.balia import design_map
+    from anabranch.statements.balia import figure as figure
 
     if not force:
         refuse_full(out)

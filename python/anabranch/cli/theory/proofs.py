@@ -108,7 +108,7 @@ def prove_command(
 def _papers(papers: list[str], timeout: float, page: Path | None, as_json: bool) -> None:
     """The statements of papers."""
     from anabranch.cli.theory import proofs_tables
-    from anabranch.theory.guarantees.proofs.papers import all as papers_proofs
+    from anabranch.statements import proofs as papers_proofs
 
     command = "anabranch theory prove --paper"
     if page:

@@ -3,8 +3,8 @@
 from rich.text import Text
 
 from anabranch.cli.tables import STDOUT, new_table
-from anabranch.theory.guarantees.proofs.papers.all import Proofs as PaperProofs
-from anabranch.theory.guarantees.proofs.papers.all import words
+from anabranch.statements.proofs import Proofs as PaperProofs
+from anabranch.statements.proofs import words
 from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
 from anabranch.theory.guarantees.proofs.survey import Survey
 from anabranch.theory.guarantees.proofs.verdicts import PROVED, REFUTED, Proofs, Verdict

@@ -4,7 +4,7 @@ A paper's `experiments.toml` refers to them by name. A new quantity is a functio
 in a file of this folder; a new file needs a line in the import below.
 """
 
-from anabranch.papers.quantities import (
+from anabranch.experiments.quantities import (
     congestion,
     fairness,
     gateways,
@@ -16,7 +16,7 @@ from anabranch.papers.quantities import (
     window_rates,
     windows,
 )
-from anabranch.papers.quantities.table import QUANTITIES, measure, quantity
+from anabranch.experiments.quantities.table import QUANTITIES, measure, quantity
 
 __all__ = [
     "QUANTITIES",

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from anabranch.papers.quantities.table import quantity, rows, run_keys
+from anabranch.experiments.quantities.table import quantity, rows, run_keys
 from anabranch.result import Result, between
 
 

@@ -1,6 +1,6 @@
 """Fairness between users and between transfers."""
 
-from anabranch.papers.quantities.table import quantity, rows, run_keys
+from anabranch.experiments.quantities.table import quantity, rows, run_keys
 from anabranch.result import Result, between, jain_index
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from anabranch.papers.quantities.table import quantity, rows, run_keys
+from anabranch.experiments.quantities.table import quantity, rows, run_keys
 from anabranch.result import Result, between
 
 

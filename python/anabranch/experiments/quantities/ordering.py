@@ -7,7 +7,7 @@ difference waits in the receive buffer. `sample_ms` should be below the RTT. Wit
 
 import pandas as pd
 
-from anabranch.papers.quantities.table import quantity, rows, run_keys
+from anabranch.experiments.quantities.table import quantity, rows, run_keys
 from anabranch.result import Result, between
 
 SMALLEST_BYTES = 1.0

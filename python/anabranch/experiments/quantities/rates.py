@@ -6,7 +6,7 @@ With either it is the mean of the samples that end between them, times in s.
 
 import numpy as np
 
-from anabranch.papers.quantities.table import quantity, rows, run_keys, runs
+from anabranch.experiments.quantities.table import quantity, rows, run_keys, runs
 from anabranch.result import Result, between
 
 

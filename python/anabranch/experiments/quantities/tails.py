@@ -1,8 +1,8 @@
 """Tail index of transfer durations: alpha if P(duration > x) falls as x^-alpha."""
 
-from anabranch.papers.quantities.table import late, quantity, rows
+from anabranch.experiments.quantities.table import late, quantity, rows
+from anabranch.experiments.quantities.tail_index import hill, tail_fit
 from anabranch.result import Result
-from anabranch.theory.queueing.tail_index import hill, tail_fit
 
 
 @quantity

@@ -3,7 +3,7 @@
 `flow` selects one flow; None selects all.
 """
 
-from anabranch.papers.quantities.table import late, quantity, rows, runs
+from anabranch.experiments.quantities.table import late, quantity, rows, runs
 from anabranch.result import Result
 
 

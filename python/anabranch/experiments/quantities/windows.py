@@ -6,7 +6,7 @@ below the RTT.
 
 import pandas as pd
 
-from anabranch.papers.quantities.table import quantity, rows, run_keys
+from anabranch.experiments.quantities.table import quantity, rows, run_keys
 from anabranch.result import Result, between
 
 

@@ -9,7 +9,7 @@ from math import asin, cos, nan, radians, sin, sqrt
 from pathlib import Path
 from typing import Any
 
-from anabranch.conversion import gml, link_rates
+from anabranch.extras.topology import gml, link_rates
 from anabranch.scenario import Scenario, ScenarioError, expected_one_of, named
 
 EARTH_KM = 6371.0

@@ -21,18 +21,18 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Send
 
 from anabranch._core import VERSION
+from anabranch.extras.ui import qlog
+from anabranch.extras.ui.asked import BACKENDS_OF_PAGE, asked, scenario_of
+from anabranch.extras.ui.export import archive
+from anabranch.extras.ui.gallery import gallery, item
+from anabranch.extras.ui.live import Busy, Event, Pool, described, events
+from anabranch.extras.ui.opened import Opened, replayed
+from anabranch.extras.ui.palette import palette
+from anabranch.extras.ui.security import Guard
 from anabranch.files import in_words
 from anabranch.formats import short_numbers
 from anabranch.scenario import ScenarioError, rules, schema
 from anabranch.theory.errors import NotConverged
-from anabranch.ui import qlog
-from anabranch.ui.asked import BACKENDS_OF_PAGE, asked, scenario_of
-from anabranch.ui.export import archive
-from anabranch.ui.gallery import gallery, item
-from anabranch.ui.live import Busy, Event, Pool, described, events
-from anabranch.ui.opened import Opened, replayed
-from anabranch.ui.palette import palette
-from anabranch.ui.security import Guard
 
 STATIC = Path(__file__).parent / "static"
 LINES = "application/x-ndjson"

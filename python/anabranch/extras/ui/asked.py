@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from anabranch._core import algorithm
+from anabranch.extras.ui.gallery import item
 from anabranch.runner import BACKENDS
 from anabranch.scenario import Scenario, ScenarioError, named
-from anabranch.ui.gallery import item
 
 BACKENDS_OF_PAGE = [name for name, backend in BACKENDS.items() if not backend.real_time]
 """The backends that need neither root nor real time."""

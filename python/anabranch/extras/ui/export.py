@@ -7,8 +7,8 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from anabranch._core import Cancelled
+from anabranch.extras.ui.asked import Asked
 from anabranch.runner import run
-from anabranch.ui.asked import Asked
 
 
 def archive(asked: Asked, stop: threading.Event) -> bytes:

@@ -11,7 +11,7 @@ from anabranch.papers.folder import FOLDER as PAPERS
 from anabranch.scenario import ScenarioError, expected_one_of, toml_value
 from anabranch.study.folder import known_studies, open_study
 
-EXAMPLES = Path(__file__).parents[1] / "_examples"
+EXAMPLES = Path(__file__).parents[2] / "_examples"
 
 
 @dataclass(frozen=True)

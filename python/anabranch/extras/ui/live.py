@@ -9,16 +9,16 @@ from time import monotonic
 from typing import Any
 
 from anabranch import _core
-from anabranch.asked import OWN
-from anabranch.caveats import caveats
-from anabranch.papers.topology import topology
+from anabranch.extras.ui.asked import Asked, plain
+from anabranch.extras.ui.parameters import parameters
+from anabranch.extras.ui.series import Thinner, plan
+from anabranch.extras.ui.summary import optimum, totals
+from anabranch.figures.network_svg import topology
+from anabranch.result.caveats import caveats
 from anabranch.runner import BACKENDS
+from anabranch.runner.asked import OWN
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.errors import NotConverged
-from anabranch.ui.asked import Asked, plain
-from anabranch.ui.parameters import parameters
-from anabranch.ui.series import Thinner, plan
-from anabranch.ui.summary import optimum, totals
 
 Event = dict[str, Any]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
+from anabranch.extras.ui.live import Event, described, ended
+from anabranch.extras.ui.series import Thinner
 from anabranch.files import MANIFEST
 from anabranch.result import Result
 from anabranch.scenario import ScenarioError, expected_one_of, load
-from anabranch.ui.live import Event, described, ended
-from anabranch.ui.series import Thinner
 
 QLOG = (".qlog", ".sqlog")
 

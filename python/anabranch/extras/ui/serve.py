@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import uvicorn
 
+from anabranch.extras.ui.app import make
+from anabranch.extras.ui.live import Pool
+from anabranch.extras.ui.opened import Opened
 from anabranch.scenario import ScenarioError
-from anabranch.ui.app import make
-from anabranch.ui.live import Pool
-from anabranch.ui.opened import Opened
 
 LOOPBACK = "127.0.0.1"
 GRACE_S = 2

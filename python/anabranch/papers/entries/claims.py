@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from anabranch.papers.checks import Check
-from anabranch.papers.entries.reader import Where
+from anabranch.typed_toml import Where
 
 
 @dataclass(frozen=True)

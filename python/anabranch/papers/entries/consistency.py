@@ -10,7 +10,7 @@ from anabranch.papers.entries.experiments import Experiment, Experiments
 from anabranch.papers.entries.figures import Bars, Series, Sweep, Tail
 from anabranch.papers.entries.paper import Item, Paper
 from anabranch.papers.entries.published import Published
-from anabranch.papers.entries.reader import Where
+from anabranch.typed_toml import Where
 
 
 def check_files(

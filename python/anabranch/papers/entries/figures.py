@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from anabranch import _core
 from anabranch.papers.entries.case import Case
-from anabranch.papers.entries.reader import Tag, Where
+from anabranch.typed_toml import Tag, Where
 
 SAMPLES = ("flow_samples", "path_samples", "link_samples")
 """The tables of a Result with a row per time."""

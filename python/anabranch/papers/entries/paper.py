@@ -19,7 +19,7 @@ from anabranch.papers.entries.experiments import (
 )
 from anabranch.papers.entries.figures import Bars, Figure, Series, Tail
 from anabranch.papers.entries.published import About, Erratum, Metric, Printed
-from anabranch.papers.entries.reader import Values
+from anabranch.typed_toml import Values
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from anabranch.papers.entries.case import Case
-from anabranch.papers.entries.reader import REST, Where
+from anabranch.typed_toml import REST, Where
 
 
 @dataclass(frozen=True)

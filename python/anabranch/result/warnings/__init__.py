@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pandas import DataFrame
 
 from anabranch._core import rules
-from anabranch.result_warnings.above_capacity import above_capacity
-from anabranch.result_warnings.unequal_losses import unequal_losses
+from anabranch.result.warnings.above_capacity import above_capacity
+from anabranch.result.warnings.unequal_losses import unequal_losses
 from anabranch.scenario import Scenario
 
 EQUATIONS = ("fluid", "equilibrium")

@@ -2,14 +2,15 @@
 
 import numpy as np
 
+from anabranch.statements.balia import limits
+from anabranch.statements.statement import CONDITION, WRONG, Statement, verdict
 from anabranch.theory.array import Array
-from anabranch.theory.guarantees import limits, performance, random_states
+from anabranch.theory.guarantees import performance, random_states
 from anabranch.theory.guarantees.check import Counterexample, check
 from anabranch.theory.guarantees.conditions import numbers
 from anabranch.theory.guarantees.jacobian import phi_jacobian
 from anabranch.theory.guarantees.response import rates_at
 from anabranch.theory.law import Law, States
-from anabranch.theory.statement import CONDITION, WRONG, Statement, verdict
 
 TABLE_I: dict[str, dict[str, bool]] = {
     "ewtcp": {"C0": True, "C1": True, "C2": True, "C3": True, "C4": True, "C5": True},

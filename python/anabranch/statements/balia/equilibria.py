@@ -5,14 +5,14 @@ from itertools import pairwise
 
 import numpy as np
 
+from anabranch.statements.balia import networks, orders
+from anabranch.statements.balia.networks import Net, Point
+from anabranch.statements.statement import CONDITION, Statement, verdict
 from anabranch.theory.array import Array
-from anabranch.theory.guarantees import orders, performance, random_states
+from anabranch.theory.guarantees import performance, random_states
 from anabranch.theory.guarantees.conditions import numbers
 from anabranch.theory.guarantees.jacobian import asymmetry, phi_jacobian
-from anabranch.theory.guarantees.theorems import networks
-from anabranch.theory.guarantees.theorems.networks import Net, Point
 from anabranch.theory.law import Law, States
-from anabranch.theory.statement import CONDITION, Statement, verdict
 
 SYMMETRIC = ("reno", "ewtcp", "coupled")
 """Rules that satisfy C0 at equal RTTs."""

@@ -11,8 +11,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from anabranch.figures.style import CONTOURS, HATCHES, PAPER, SHADES, SHEET, Marker, style
+from anabranch.statements.balia.design_map import BETAS, ETAS, MEMBERS, NORMS, Map
 from anabranch.theory.array import Array
-from anabranch.theory.guarantees.design_map import BETAS, ETAS, MEMBERS, NORMS, Map
 
 TITLES = {
     "friendliness": "friendliness\nNewReno's part of its even share",

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from anabranch.statements.balia import networks
+from anabranch.statements.balia.equilibria import UNIQUE
+from anabranch.statements.statement import Statement, verdict
 from anabranch.theory.array import Array
 from anabranch.theory.guarantees import random_states
 from anabranch.theory.guarantees.check import PATHS
 from anabranch.theory.guarantees.conditions import numbers
-from anabranch.theory.guarantees.theorems import networks
-from anabranch.theory.guarantees.theorems.equilibria import UNIQUE
 from anabranch.theory.law import Law
-from anabranch.theory.statement import Statement, verdict
 
 MOST_PATHS = 8
 """m of lemma G.2."""

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sympy.polys.fields import FracElement
 
-from anabranch.theory.guarantees.proofs.cases import Piece, ProvedRule, pieces
-from anabranch.theory.guarantees.proofs.papers.claim import (
+from anabranch.statements.balia.equilibria import rising_marginal
+from anabranch.statements.claim import (
     Claim,
     Exists,
     Formulas,
@@ -16,6 +16,7 @@ from anabranch.theory.guarantees.proofs.papers.claim import (
     equal,
     reals,
 )
+from anabranch.theory.guarantees.proofs.cases import Piece, ProvedRule, pieces
 from anabranch.theory.guarantees.proofs.queries import (
     definite,
     falling,
@@ -30,7 +31,6 @@ from anabranch.theory.guarantees.proofs.symbol import (
     Symbol,
     Variables,
 )
-from anabranch.theory.guarantees.theorems.equilibria import rising_marginal
 
 
 def claims() -> list[Claim]:

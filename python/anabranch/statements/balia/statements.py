@@ -6,15 +6,15 @@ from itertools import pairwise
 import numpy as np
 
 from anabranch.runner import Progress
-from anabranch.theory.guarantees import conditions_of_rules, orders, performance
+from anabranch.statements.balia import conditions_of_rules, equilibria, lemmas, orders
+from anabranch.statements.balia.conditions_of_rules import TABLE_I, UNEQUAL, at
+from anabranch.statements.quotes import quoted
+from anabranch.statements.statement import Statement, verdict
+from anabranch.theory.guarantees import performance
 from anabranch.theory.guarantees.check import Counterexample
 from anabranch.theory.guarantees.conditions import Test, numbers
-from anabranch.theory.guarantees.conditions_of_rules import TABLE_I, UNEQUAL, at
 from anabranch.theory.guarantees.jacobian import phi_jacobian
-from anabranch.theory.guarantees.theorems import equilibria, lemmas
 from anabranch.theory.law import Law, States
-from anabranch.theory.quotes import quoted
-from anabranch.theory.statement import Statement, verdict
 
 PRINTED = ["ewtcp", "semicoupled", "lia", "coupled"]
 """The rules in the order of section IV-A; the paper's Max is `lia`."""

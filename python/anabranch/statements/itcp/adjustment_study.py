@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from anabranch.runner import Progress
-from anabranch.theory.queueing import rate_statements
-from anabranch.theory.queueing.adjustment import Linear, Rule, Trajectory, check, flow, linear
-from anabranch.theory.queueing.proposition import MAX_KAPPA, TRIALS, Trial, trial
-from anabranch.theory.statement import Statement
+from anabranch.statements.itcp import rate_statements
+from anabranch.statements.itcp.adjustment import Linear, Rule, Trajectory, check, flow, linear
+from anabranch.statements.itcp.proposition import MAX_KAPPA, TRIALS, Trial, trial
+from anabranch.statements.statement import Statement
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from math import ceil
 import numpy as np
 
 from anabranch.formats import numbers
+from anabranch.statements.itcp.adjustment import Rule
+from anabranch.statements.itcp.proposition import MAX_KAPPA, random_start
+from anabranch.statements.statement import CONDITION, Statement, verdict
 from anabranch.theory.array import Array
-from anabranch.theory.queueing.adjustment import Rule
-from anabranch.theory.queueing.proposition import MAX_KAPPA, random_start
-from anabranch.theory.statement import CONDITION, Statement, verdict
 
 STARTS, QUICK_STARTS = 2000, 200
 

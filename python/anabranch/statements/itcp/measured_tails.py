@@ -7,17 +7,17 @@ import numpy as np
 import pandas as pd
 
 from anabranch import _core
-from anabranch.asked import Seeds, seeds_of
 from anabranch.core_types import Served
+from anabranch.experiments.quantities.tail_index import ccdf, tail_fit
 from anabranch.formats import records
 from anabranch.intervals import median_with_interval
 from anabranch.result import mean_with_interval
 from anabranch.runner import Progress
+from anabranch.runner.asked import Seeds, seeds_of
 from anabranch.scenario import ScenarioError
-from anabranch.theory.queueing import tail_statements, tail_theorems
-from anabranch.theory.queueing.tail_index import ccdf, tail_fit
-from anabranch.theory.queueing.tail_theorems import PAPER, Traffic
-from anabranch.theory.statement import Statement
+from anabranch.statements.itcp import tail_statements, tail_theorems
+from anabranch.statements.itcp.tail_theorems import PAPER, Traffic
+from anabranch.statements.statement import Statement
 
 GRID_S = np.geomspace(1e-2, 1e3, 51)
 """Times at which tails are evaluated, s: ten per decade."""

@@ -5,15 +5,7 @@ from itertools import product
 
 from sympy.polys.fields import FracElement
 
-from anabranch.theory.guarantees.proofs.papers.claim import (
-    Claim,
-    Exists,
-    Formulas,
-    Implication,
-    above,
-    at_least,
-    reals,
-)
+from anabranch.statements.claim import Claim, Exists, Formulas, Implication, above, at_least, reals
 from anabranch.theory.guarantees.proofs.symbol import Atom
 
 Numbers = Sequence[FracElement]

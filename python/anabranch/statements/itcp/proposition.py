@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from anabranch.theory.queueing.adjustment import Rule
+from anabranch.statements.itcp.adjustment import Rule
 
 LIMIT = 5_000
 """Steps after which a run in random order counts as endless."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from anabranch.theory.queueing import lemmas
-from anabranch.theory.queueing.proposition import Trial
-from anabranch.theory.quotes import quoted
-from anabranch.theory.statement import Statement, verdict
+from anabranch.statements.itcp import lemmas
+from anabranch.statements.itcp.proposition import Trial
+from anabranch.statements.quotes import quoted
+from anabranch.statements.statement import Statement, verdict
 
 AS_STATED = ("as stated", "as stated, nearest first")
 """The trials with the proposition's own assumptions."""

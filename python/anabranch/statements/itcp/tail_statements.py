@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from anabranch import _core
-from anabranch.theory.queueing.tail_theorems import Traffic, growth_per_s
-from anabranch.theory.quotes import quoted
-from anabranch.theory.statement import MEASURED, Statement, verdict
+from anabranch.statements.itcp.tail_theorems import Traffic, growth_per_s
+from anabranch.statements.quotes import quoted
+from anabranch.statements.statement import MEASURED, Statement, verdict
 
 KAPPAS = (6.0, 4.0)
 """Kappas of lemma 1: phi1 = 0.6 > rho1 = 0.52, with both at most M = 10."""

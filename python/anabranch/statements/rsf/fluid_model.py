@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from anabranch.statements.rsf import rent
+from anabranch.statements.rsf.rosen import marginals
+from anabranch.statements.statement import CONDITION, Statement, ours, verdict
 from anabranch.theory.array import Array
-from anabranch.theory.games import rent
-from anabranch.theory.games.rosen import marginals
 from anabranch.theory.law import Law, States
-from anabranch.theory.statement import CONDITION, Statement, ours, verdict
 
 RTT_S = (0.05, 0.15)
 CAPACITY = (250.0, 750.0)

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from sympy.polys.fields import FracElement
 
-from anabranch.theory.guarantees.proofs.matrix import determinant
-from anabranch.theory.guarantees.proofs.papers.claim import (
+from anabranch.statements.claim import (
     Claim,
     Exists,
     Formulas,
@@ -15,6 +14,7 @@ from anabranch.theory.guarantees.proofs.papers.claim import (
     equal,
     reals,
 )
+from anabranch.theory.guarantees.proofs.matrix import determinant
 
 
 def marginal(rates: Sequence[FracElement], i: int, price: FracElement) -> FracElement:

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq, minimize_scalar
 
 from anabranch.scenario import ScenarioError
+from anabranch.statements.rsf.rosen import marginals, utilities
 from anabranch.theory.array import Array
-from anabranch.theory.games.rosen import marginals, utilities
 from anabranch.theory.law import Law, States
 
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from anabranch.formats import numbers
 from anabranch.runner import Progress
-from anabranch.theory.games import fluid_model, rent, rosen
-from anabranch.theory.games.rent import Equilibrium, Split
-from anabranch.theory.games.rosen import Scan
-from anabranch.theory.quotes import quoted
-from anabranch.theory.statement import CONDITION, Statement, ours, verdict
+from anabranch.statements.quotes import quoted
+from anabranch.statements.rsf import fluid_model, rent, rosen
+from anabranch.statements.rsf.rent import Equilibrium, Split
+from anabranch.statements.rsf.rosen import Scan
+from anabranch.statements.statement import CONDITION, Statement, ours, verdict
 
 RULES = ("rsf-db", "rsf-lb")
 RTT_S, LOSS = (0.050, 0.150), (0.001, 0.001)

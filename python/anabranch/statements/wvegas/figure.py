@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from anabranch.figures.style import LIMITS, SHEET, colours
-from anabranch.theory.optimum.wvegas import Convergence
+from anabranch.statements.wvegas.iterations import Convergence
 
 COLOURS = colours("olia", "lia", "rsf-db", "balia", "coupled", "cubic")
 """Colours of paths; the first three also of iterations."""

@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from anabranch.theory.guarantees.proofs.papers.claim import (
+from anabranch.statements.claim import (
     Claim,
     Exists,
     Formulas,

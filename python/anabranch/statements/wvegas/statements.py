@@ -10,14 +10,14 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 
+from anabranch.statements.quotes import quoted
+from anabranch.statements.statement import Statement, ours, verdict
+from anabranch.statements.wvegas import iterations as wvegas
 from anabranch.theory.array import Array
-from anabranch.theory.optimum import wvegas
 from anabranch.theory.optimum.interior_point import of_each
 from anabranch.theory.optimum.maximise import solve
 from anabranch.theory.optimum.problem import Problem
 from anabranch.theory.optimum.utility import AlphaFair
-from anabranch.theory.quotes import quoted
-from anabranch.theory.statement import Statement, ours, verdict
 
 ALPHAS = (0.5, 1.0, 2.0, 3.0)
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from sympy.polys.fields import FracElement
 
 from anabranch import _core
-from anabranch.rule_file import in_file, in_one_line, made
+from anabranch.rule.file import in_file, in_one_line, made
 from anabranch.scenario import ScenarioError
 from anabranch.theory.guarantees.proofs.closure import closed, moving, opened
 from anabranch.theory.guarantees.proofs.formula import formula
