@@ -1,4 +1,4 @@
-"""What each part of `tcp.profile = "linux"` contributes to the agreement with the kernel.
+"""Shares of the parts of `tcp.profile = "linux"` in the agreement with the kernel.
 
 `python benches/agreement_parts.py olia results/olia-kernel/agreement.json` prints how far the
 kernel's numbers of that file are from the simulator's, per cent of these, with the paper's own

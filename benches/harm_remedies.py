@@ -1,4 +1,4 @@
-"""What helps where a lossy path holds up a clean one: remedies alone and together.
+"""Remedies where a lossy path holds up a clean one, alone and together.
 
 `python benches/harm_remedies.py` prints goodput over two paths in Mbps with the endpoints of Linux,
 and relative to the best single path, for two networks of the harm suite. About a minute.

@@ -1,4 +1,4 @@
-"""What jitter of the hosts does to results at drop-tail queues.
+"""Effects of jitter of the hosts on results at drop-tail queues.
 
     .venv/bin/python benches/host_jitter.py [seeds]
 

@@ -38,7 +38,7 @@ def measure(hours: int) -> None:
 
 
 def resident_mib() -> float:
-    """What this process has resident now."""
+    """Resident memory of this process now."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_MIB
 
 

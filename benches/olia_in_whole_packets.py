@@ -19,7 +19,7 @@ CUBIC = {"flows[1].algorithm": "cubic"}
 
 
 class Kernel(anabranch.Rule):
-    """What both rules share: their windows, and the increases counted per packet."""
+    """Common part of both rules: their windows, and the increases counted per packet."""
 
     def __init__(self, whole: bool, per_packet: float) -> None:
         self.whole, self.per_packet = whole, per_packet

@@ -70,7 +70,7 @@ def duration_ms(links: list[str], scheduler: str, size: int) -> float:
 
 
 def row(links: list[str], scheduler: str, best: dict[int, dict[str, float]]) -> list[str]:
-    """What a scheduler does over these links: for each buffer and rule goodput relative to the best
+    """Row of a scheduler over these links: for each buffer and rule goodput relative to the best
     path, then the times of files."""
     found = [scheduler]
     for buffer in BUFFERS:

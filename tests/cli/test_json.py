@@ -1,4 +1,4 @@
-"""What `--json` prints: complete documents that their schema describes."""
+"""Output of `--json`: complete documents that their schema describes."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What studies and the judge say is missing is missing, and what they leave out exists."""
+"""Gaps of studies and of the judge: missing keys are missing, and left out ones exist."""
 
 import re
 from pathlib import Path

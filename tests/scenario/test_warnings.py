@@ -1,4 +1,4 @@
-"""What is probably not meant: one warning each, on stderr and in the JSON document."""
+"""Scenarios that are probably not meant: a warning each, on stderr and in the JSON document."""
 
 import json
 from pathlib import Path

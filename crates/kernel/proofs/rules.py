@@ -29,7 +29,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("rules", nargs="*", metavar="RULE", help="of the table, or FILE.py:CLASS")
     parser.add_argument("--paths", metavar="N,...", help=f"default: 1 to {MOST_PATHS}")
     parser.add_argument(
-        "--timeout-s", type=float, default=TIMEOUT_S, help="for a rule and a number"
+        "--timeout-s", type=float, default=TIMEOUT_S, help="for one rule and number"
     )
     parser.add_argument("--json", action="store_true", help="a JSON document")
     arguments = parser.parse_args(given)

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1]
 EXAMPLES = {file.name: file for file in sorted((PACKAGE / "_examples").glob("*.*"))}
 """The files of examples/, by name."""
 TEMPLATES = {file.stem: file for file in sorted((PACKAGE / "templates").glob("*.toml"))}
-"""What `init` writes, by name."""
+"""Files that `init` writes, by name."""
 DEFAULT = "two-paths"
 
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]

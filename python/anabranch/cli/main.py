@@ -42,7 +42,7 @@ NOT_CONVERGED = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
 READER_LEFT = 141
-"""What shells report for a process that SIGPIPE has ended."""
+"""Exit code in shells of a process that SIGPIPE has ended."""
 WORDS = {
     "Value error, ": "",
     "Input should be a valid integer, unable to parse string as an integer": "expected an integer",

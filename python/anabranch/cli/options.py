@@ -176,7 +176,7 @@ def pictures(formats: Any, width: Any, needs: Path | None) -> Pictures:
 ANY = "reno"
 """The algorithm of a scenario that has none, where the answer does not depend on it."""
 STDIN = "<stdin>"
-"""What a scenario from stdin is called in errors."""
+"""Name of a scenario from stdin in errors."""
 
 
 def scenario_of(

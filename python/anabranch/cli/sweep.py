@@ -13,7 +13,6 @@ from anabranch.cli.notes import App, can_resume, note, warn
 from anabranch.cli.options import File, Jobs, Json, Set, algorithms, overrides, scenario_of
 from anabranch.cli.run import ON, Names, Seeds
 from anabranch.files import size
-from anabranch.result.caveats import caveats
 from anabranch.scenario import ScenarioError
 
 if TYPE_CHECKING:
@@ -123,6 +122,7 @@ def sweep_command(
 
         anabranch sweep status rates
     """
+    from anabranch.result.caveats import caveats
     from anabranch.runner.asked import stand_in
     from anabranch.sweeps.sweep import sweep
     from anabranch.sweeps.threshold import Thresholds, threshold

@@ -232,7 +232,7 @@ def headline(result: "Result") -> None:
 
 
 def over_seeds(result: "Result") -> str:
-    """What the intervals of a result are."""
+    """Meaning of the intervals of a result."""
     from anabranch.runner import known_backend
 
     seeds = len(result.seeds)

@@ -145,7 +145,7 @@ def _write(target: Path, text: str) -> None:
 
 
 def _lacks(trace: LinkTrace, to: str) -> str:
-    """What a written trace does not say, and where it is said instead."""
+    """Columns that a written trace lacks, and the keys that give them instead."""
     written = set(trace.columns) & ({"rate_mbps"} if to == "mahimahi" else set(COLUMNS))
     missing = [name for name in COLUMNS if name not in written]
     if not missing:

@@ -11,7 +11,7 @@ from anabranch.runner.asked import Seeds, seeds_of
 from anabranch.scenario import Scenario, path_names, toml_value
 
 SINGLE = "reno"
-"""What a single path runs: over one path every loss-based rule but CUBIC is Reno."""
+"""Rule of a single path: over one path every loss-based rule but CUBIC is Reno."""
 
 Single = dict[str, pd.DataFrame]
 """Per flow: path, seed and goodput_mbps over this path alone."""

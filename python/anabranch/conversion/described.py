@@ -241,7 +241,7 @@ KINDS = {
     "wifi": Kind("rate, delay, loss: fading, and a neighbour on the same channel", 120, _wifi),
     "leo": Kind("rate, delay, loss: a satellite for 15 s each, handovers of 0.2 s", 120, _leo),
 }
-"""What `anabranch trace make` makes, by name."""
+"""Kinds of links that `anabranch trace make` knows, by name."""
 
 
 def made(kind: str, seed: int = 1, duration_s: float | None = None) -> str:

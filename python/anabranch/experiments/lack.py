@@ -1,4 +1,4 @@
-"""What a study or an item of the judge lacks, held against what a scenario and the table accept."""
+"""Gaps of a study or of an item of the judge, tested against schema and table of rules."""
 
 import json
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def is_key(path: str) -> bool:
 
 
 def _below(node: dict[str, Any], word: str, named: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What the JSON Schema says of a key or, with `*`, of an entry."""
+    """Parts of the JSON Schema about a key or, with `*`, about an entry."""
     if "$ref" in node:
         yield from _below(named[node["$ref"].rpartition("/")[2]], word, named)
     for choice in [*node.get("oneOf", ()), *node.get("anyOf", ())]:

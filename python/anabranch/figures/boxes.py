@@ -32,7 +32,7 @@ def box_of(boxes: Sequence[Box], link: int, hop: int) -> int:
 
 
 def flow_lines(flow: Flow) -> list[str]:
-    """What is said of a flow, a line each."""
+    """Words about a flow, in lines."""
     lines = [short(flow["name"]) + (f" × {flow['count']}" if flow["count"] > 1 else "")]
     if flow["workload"] != "bulk":
         lines.append(flow["workload"].replace("_", "/"))
@@ -44,7 +44,7 @@ def flow_lines(flow: Flow) -> list[str]:
 
 
 def link_lines(link: Link) -> list[str]:
-    """What is said of a link, a line each."""
+    """Words about a link, in lines."""
     rate = f"{link['rate_mbps']:g} Mbps, " if link["rate_mbps"] else ""
     lines = [short(link["name"]), f"{rate}{link['delay_ms']:g} ms"]
     if link["loss_probability"]:

@@ -20,7 +20,7 @@ DEFICIENCIES = {
         (0.004733, 0.691367, 0.303900),
     ),
 }
-"""What is left of linear RGB: G. M. Machado, M. M. Oliveira and L. A. F. Fernandes, "A
+"""Parts of linear RGB that are seen: G. M. Machado, M. M. Oliveira and L. A. F. Fernandes, "A
 Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE Transactions on
 Visualization and Computer Graphics 15(6), 2009; the matrices of severity 1.0."""
 

@@ -22,10 +22,10 @@ HARMLESS = 0.95
 """A rule harms where it gets less than this share of the best single path's goodput."""
 
 UNCOUPLED = ("reno", "cubic")
-"""What every rule is compared with."""
+"""Rules with which every other is compared."""
 
 SINGLE = "reno"
-"""What the single paths run: over one path every loss-based rule but CUBIC is Reno."""
+"""Rules of the single paths: over one path every loss-based rule but CUBIC is Reno."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class Measure:
     quantity: str
     """The function of a run that gives it (papers/README.md)."""
     label: str
-    """What it is, with its unit."""
+    """Words for the number, with its unit."""
     why: str
     """The reason for the bound."""
     at_most: float | None = None
@@ -119,7 +119,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Reference:
-    """What the rule is compared with at each point: the same network, with other rules."""
+    """Runs with which the rule is compared at each point: the same network, with other rules."""
 
     rules: tuple[str, ...]
     set: Values = field(default_factory=dict)
@@ -128,7 +128,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Needs:
-    """What has to exist before an item can be tested."""
+    """Parts that have to exist before an item can be tested."""
 
     rule: str | None = None
     """A rule of the table."""
@@ -195,7 +195,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Quick:
-    """What `--quick` changes."""
+    """Changes by `--quick`."""
 
     seeds: int
     set: Values = field(default_factory=dict)

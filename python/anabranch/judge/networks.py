@@ -26,7 +26,7 @@ class Network:
     """Values of the scenario that the point replaces, by dotted key."""
     scenario: Scenario
     references: Mapping[str, Scenario]
-    """What each rule of the reference runs."""
+    """Scenario of each rule of the reference."""
     sampled: Values
     """Where the point was drawn, by the keys of the sample."""
 

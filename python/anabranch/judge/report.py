@@ -1,4 +1,4 @@
-"""What a judgement writes: a page, the data, counterexamples, a manifest."""
+"""Files of a judgement: a page, the data, counterexamples, a manifest."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -37,7 +37,7 @@ class Subject:
         return cls(text, place[1], made(*place), place[0])
 
     def oddity(self) -> Oddity | None:
-        """What is wrong with a rule in Python that answers; None of a rule of the table.
+        """Fault of a rule in Python that answers; None for a rule of the table.
 
         Raises `ScenarioError` where an answer is no finite number, and where the rule raises.
         """

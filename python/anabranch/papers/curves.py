@@ -29,7 +29,7 @@ class Curve:
     name: str
     """The legend entry: labels joined by dots."""
     algorithm: str
-    """What its colour is chosen by: the last part of a case, or an algorithm."""
+    """Key of its colour: the last part of a case, or an algorithm."""
     x: Sequence[float]
     y: Sequence[float]
     interval: Sequence[float | None] = ()

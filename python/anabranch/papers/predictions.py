@@ -126,7 +126,7 @@ QUANTITIES: Mapping[str, Callable[[Predicted, Values], float | None]] = {
     ),
     "link_loss_probability": lambda run, parameters: run.loss.get(parameters["link"]),
 }
-"""What is predicted of a run, by the name of the quantity that measures it."""
+"""Predictions of a run, by the name of the quantity that measures it."""
 
 
 def _measured(

@@ -169,10 +169,10 @@ class Report:
     """The meaning of each kind of theory value."""
     assumed: Sequence[Assumed]
     choices: Mapping[str, Choice]
-    """What was chosen after results were seen, by name."""
+    """Choices made after results were seen, by name."""
     errata: Sequence[Erratum]
     statements: Sequence[Statement]
-    """What the paper states, tested by calculation."""
+    """Statements of the paper, tested by calculation."""
     scenarios: Mapping[str, str]
     """The text of the scenario files, by name."""
     networks: Mapping[str, PlainNetwork]

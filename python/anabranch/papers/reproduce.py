@@ -198,7 +198,7 @@ class Planned:
 
     @classmethod
     def of(cls, paper: Paper, name: str) -> "Planned":
-        """What a paper takes in the runs of a group."""
+        """Measures of a paper in the runs of a group."""
         group, measures, figures = paper.groups[name], paper.measures(name), paper.drawn(name)
         takers = [*(taken for _, taken in measures), *(figure for _, figure in figures)]
         setups = [one for one in group.setups() if any(taker.takes(one.case) for taker in takers)]

@@ -90,7 +90,7 @@ class _Sample:
 
 @dataclass
 class _Path:
-    """What is known of a path so far."""
+    """State of a path so far."""
 
     now: _Sample = field(default_factory=_Sample)
     sent: int = 0
@@ -133,7 +133,7 @@ class _Path:
 
 @dataclass
 class _Recorded:
-    """What a trace says."""
+    """Contents of a trace."""
 
     name: str
     paths: dict[int, _Path] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a file of measurements has: connections, their paths, and samples over time."""
+"""Contents of a file of measurements: connections, their paths, and samples over time."""
 
 import pathlib
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sample:
-    """What a path or connection has moved at one time. `rtt_ms`: None where it is not logged."""
+    """State of a path or connection at one time. `rtt_ms`: None where it is not logged."""
 
     time_s: float
     """Since the first sample of the file."""

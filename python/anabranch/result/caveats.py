@@ -58,7 +58,7 @@ WITHOUT_EFFECT = {
 
 
 def caveats(scenario: Scenario, backend: str) -> list[str]:
-    """What makes results of this scenario on this backend differ from those of its network.
+    """Reasons why results of this scenario on this backend differ from those of its network.
 
     Empty for most scenarios. A key without effect is among it if somebody has written it.
     """

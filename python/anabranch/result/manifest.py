@@ -29,7 +29,7 @@ PACKAGES = ("numpy", "pandas", "pyarrow", "scipy")
 
 @dataclass(frozen=True)
 class Runs:
-    """What ran, as far as the tables do not say it."""
+    """Description of the runs, as far as the tables do not give it."""
 
     backend: str
     keys: tuple[str, ...]
@@ -44,7 +44,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a result directory says about its origin."""
+    """Record of the origin of a result directory."""
 
     directory: Path
     version: str
@@ -145,7 +145,7 @@ def write(
 
 
 def origin(command: list[str] | None) -> dict[str, Any]:
-    """What wrote a directory: version, command line, date, Python, platform and packages."""
+    """Writer of a directory: version, command line, date, Python, platform and packages."""
     return {
         "anabranch": VERSION,
         "command": command,

@@ -72,7 +72,7 @@ def made(file: Path, name: str) -> Rule:
 
 
 def checked(rule: Rule, file: Path, states: Sequence[Sequence[State]]) -> list[Oddity]:
-    """What is odd about a rule of a file. Raises `ScenarioError` where it does not answer."""
+    """Oddities of a rule of a file. Raises `ScenarioError` where it does not answer."""
     try:
         return list(oddities(rule, states))
     except ScenarioError as error:

@@ -1,4 +1,4 @@
-"""What a run is asked for, checked: algorithms and seeds."""
+"""Arguments of a run, checked: algorithms and seeds."""
 
 import inspect
 from collections.abc import Collection, Iterable, Sequence

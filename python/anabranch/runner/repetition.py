@@ -25,7 +25,7 @@ class Repetition:
 
 
 def warnings(stored: Manifest) -> list[str]:
-    """What may make the tables differ from those of the directory, a line each."""
+    """Reasons why the tables may differ from those of the directory, a line each."""
     lines = []
     if stored.version != VERSION:
         lines.append(

@@ -61,7 +61,7 @@ class Implication:
 
     @property
     def negation(self) -> list[Atom]:
-        """What has no solution if the implication holds."""
+        """Formulas that have no solution together if the implication holds."""
         return [*self.assumed, *(one.negated() for one in self.concluded)]
 
     @property
@@ -107,13 +107,13 @@ Formulas = Implication | Exists | Never
 
 @dataclass(frozen=True)
 class Claim:
-    """What is proved of a printed statement, and what of it is left to the reader."""
+    """A printed statement with its proof, and the part of it that is left to the reader."""
 
     place: str
     """Where the paper states it: a key of `theory.quotes`."""
     parts: Sequence[Formulas]
     left: str = ""
-    """What the formulas do not contain."""
+    """Parts of the statement that the formulas do not contain."""
 
 
 @dataclass(frozen=True)

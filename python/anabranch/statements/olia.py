@@ -1,4 +1,4 @@
-"""What the OLIA draft states of LIA's family and of OLIA, by calculation on the rules.
+"""Statements of the OLIA draft on LIA's family and OLIA, by calculation on the rules.
 
 Khalili, Gast, Popovic, Le Boudec, draft-khalili-mptcp-performance-issues-06, sections 2 and 7.
 The family is indexed by phi: traffic is proportional to (1/p_r)^(1/phi).

@@ -22,7 +22,7 @@ PAPERS: Mapping[str, Callable[[], list[Claim]]] = {
 
 @dataclass(frozen=True)
 class Proofs:
-    """What is proved of some papers' statements."""
+    """Proofs of some papers' statements."""
 
     proofs: Sequence[Proof]
 

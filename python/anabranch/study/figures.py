@@ -84,7 +84,7 @@ def _panels(
 
 
 def _key(figure: Figure, keys: Sequence[Any], caption: str) -> None:
-    """What lines mean, under the caption, above the panels."""
+    """Legend of the lines, under the caption, above the panels."""
     legend = figure.legend(
         handles=keys,
         title=caption,

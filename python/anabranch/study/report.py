@@ -1,4 +1,4 @@
-"""What a study writes: table, numbers per seed, figure, its own files, and a manifest."""
+"""Files of a study: table, numbers per seed, figure, its own files, and a manifest."""
 
 import shutil
 from collections.abc import Sequence

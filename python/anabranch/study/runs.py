@@ -22,7 +22,7 @@ from anabranch.typed_toml import Where
 
 @dataclass(frozen=True)
 class Plan:
-    """What runs."""
+    """Rules, points and seeds that run."""
 
     study: Study
     rules: Sequence[str]
@@ -144,7 +144,7 @@ def execute(
 
 
 def _definition(planned: Plan) -> dict[str, object]:
-    """What the store consists of."""
+    """Definition of the store."""
     return {
         "anabranch": build(),
         "study": planned.study.name,

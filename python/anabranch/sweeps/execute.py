@@ -22,7 +22,7 @@ Job = tuple[Point, Callable[..., bytes], tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Engine:
-    """What runs points and where their entries go."""
+    """Executor of points, and the store of their entries."""
 
     store: Store
     executor: Executor

@@ -135,7 +135,7 @@ def opened(out: str | os.PathLike[str] | None, plan: "Plan") -> Iterator[Store]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What every point of a sweep shares."""
+    """Common part of all points of a sweep."""
 
     source: Source
     set: Mapping[str, Any]

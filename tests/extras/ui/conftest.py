@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 from starlette.testclient import TestClient
-from ui.server import PORT, TOKEN, Server
 
 from anabranch.extras.ui.app import make
 from anabranch.extras.ui.opened import open_path
+from extras.ui.server import PORT, TOKEN, Server
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the tests of the page share: a server in a thread, and requests."""
+"""Common part of the tests of the page: a server in a thread, and requests."""
 
 import http.client
 import json

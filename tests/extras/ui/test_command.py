@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from ui.server import ENDLESS, PATIENCE_S, read_until
 
 from conftest import accept_sigint
+from extras.ui.server import ENDLESS, PATIENCE_S, read_until
 
 
 def test_ctrl_c_ends_the_server_and_a_run_that_computes():

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from ui.server import ENDLESS, Server, events, read_until
 
 import anabranch
 from anabranch._core import Run, Scenario
 from anabranch.extras.ui import live
 from anabranch.extras.ui.asked import Asked
+from extras.ui.server import ENDLESS, Server, events, read_until
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SHORT = {"measure.duration_s": "12", "measure.warmup_s": "4"}
@@ -59,7 +59,7 @@ def test_other_backends_give_the_same_events(client: TestClient, on: str):
 
 
 def test_samples_of_a_run_and_those_of_its_end_are_those_of_its_tables():
-    """What `samples` gives while a run computes is the beginning of the tables, in pieces."""
+    """`samples` gives the beginning of the tables, in pieces, while a run computes."""
     values = [("measure.sample_ms", "20"), ("measure.duration_s", "40")]
     scenario = Scenario.load(EXAMPLES / "two_links.toml", values)
     run = Run(scenario, None, 1)

@@ -1,4 +1,4 @@
-"""What the command opens: a scenario, a directory of results; what is neither is refused."""
+"""Opening a scenario or a directory of results; anything else is refused."""
 
 import io
 import json
@@ -7,7 +7,6 @@ from zipfile import ZipFile
 
 import pytest
 from starlette.testclient import TestClient
-from ui.server import PORT, TOKEN, events
 
 import anabranch
 from anabranch.extras.ui.app import make
@@ -15,6 +14,7 @@ from anabranch.extras.ui.opened import open_path
 from anabranch.extras.ui.series import plan
 from anabranch.result import Result
 from anabranch.scenario import ScenarioError
+from extras.ui.server import PORT, TOKEN, events
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "two_against_one.toml"
 SHORT = {"measure.duration_s": 12, "measure.warmup_s": 2}

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from ui.server import TOKEN, Server
 
 from anabranch.extras.ui.opened import open_path
+from extras.ui.server import TOKEN, Server
 from gateway.browser import Browser
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -223,7 +223,7 @@ def test_the_error_of_the_text_is_visible_on_a_laptop(page: Page):
     page.get("document.querySelector('#editor textarea').select()")
     page.type("[measure]\nduration_s = soon\n")
     page.browser.wait("document.getElementById('editor-error').textContent !== ''")
-    # What lies at the middle of the text is the text itself, not a button over it.
+    # The middle of the text is covered by the text itself, not by a button over it.
     assert page.get(
         "(() => { const one = document.getElementById('editor-error');"
         "const { left, top, width, height } = one.getBoundingClientRect();"

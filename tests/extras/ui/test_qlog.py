@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from ui.server import PORT, TOKEN
 
 import anabranch
 from anabranch.extras.ui.app import make
 from anabranch.extras.ui.opened import open_path
 from anabranch.extras.ui.qlog import read, view
 from anabranch.scenario import ScenarioError
+from extras.ui.server import PORT, TOKEN
 
 ROOT = Path(__file__).parents[3]
 
@@ -133,7 +133,7 @@ def test_a_run_over_quic_has_a_graph_for_each_of_its_paths(tmp_path: Path):
     lost = result.paths["lost_overflow"].tolist()
     for path, count in zip(found["paths"], lost, strict=True):
         marked = sum(mark["count"] for mark in path["events"] if mark["kind"] == "lost")
-        # What was dropped in the last round trip is not known yet.
+        # Drops in the last round trip are not known yet.
         assert (marked > 0) == (count > 0)
         assert marked <= count
         assert max(value or 0 for value in path["lines"]["window_kb"]) > 14

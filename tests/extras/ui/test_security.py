@@ -2,7 +2,8 @@
 
 import pytest
 from starlette.testclient import TestClient
-from ui.server import PORT, TOKEN
+
+from extras.ui.server import PORT, TOKEN
 
 ADDRESS = f"http://127.0.0.1:{PORT}"
 RUN = {

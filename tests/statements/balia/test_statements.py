@@ -1,4 +1,4 @@
-"""What Balia's paper states of friendliness, responsiveness and oscillation; the design map."""
+"""Statements of Balia's paper on friendliness, responsiveness, oscillation; the design map."""
 
 import json
 

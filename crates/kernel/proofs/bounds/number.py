@@ -302,7 +302,7 @@ def _terms(number: Number) -> list[Term]:
 
 
 def _options(number: Number, kind: str) -> Sequence[Term]:
-    """What a maximum or minimum is of."""
+    """Arguments of a maximum or minimum."""
     parts = _parts(number, kind)
     if parts is None or number.factor != EXACTLY_1:
         return [number.term]

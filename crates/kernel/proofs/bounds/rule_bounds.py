@@ -41,7 +41,7 @@ class RuleBounds:
     cases: int = 0
     seconds: float = 0.0
     failure: str = ""
-    """What may happen that must not, or why there are no bounds."""
+    """Event that may happen and must not, or the reason why there are no bounds."""
 
     def as_dict(self) -> dict[str, Any]:
         found = asdict(self)
@@ -81,7 +81,7 @@ def bounds(text: str, paths: int, timeout_s: float = TIMEOUT_S) -> RuleBounds:
 
 @dataclass
 class _Numbers:
-    """What a rule gives in one case."""
+    """Results of a rule in one case."""
 
     window: Number
     change: Number

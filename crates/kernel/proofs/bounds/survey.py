@@ -70,7 +70,7 @@ def rows(found: Survey, per_round: bool) -> Iterator[list[str]]:
 
 
 def failures(found: Survey) -> Iterator[str]:
-    """What is not shown, and why."""
+    """Bounds that are not shown, and why."""
     for one in found.rules:
         if one.failure:
             yield f"{one.rule}, {_paths(one.paths)}: {one.failure}"

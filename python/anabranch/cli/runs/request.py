@@ -1,4 +1,4 @@
-"""What `run` and `compare` do: runs on each backend, the answer, and the files."""
+"""Work of `run` and `compare`: runs on each backend, the answer, and the files."""
 
 import errno
 import os
@@ -13,7 +13,6 @@ from anabranch.cli.notes import detail, note, warn
 from anabranch.cli.options import ANY, Pictures, algorithms, scenario_of
 from anabranch.cli.runs.answer import Answer
 from anabranch.files import output
-from anabranch.result.caveats import caveats
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.errors import NotConverged
 
@@ -92,7 +91,7 @@ class Request:
         return results
 
     def _answer(self, scenario: Scenario) -> Answer:
-        """What is known before the runs, which may take long."""
+        """Warnings and measurements before the runs, which may take long."""
         from anabranch.comparison.measured import measurements
 
         measured = measurements(self.measured, self.measured_from, scenario, note)
@@ -101,6 +100,8 @@ class Request:
 
     def _warn(self, scenario: Scenario) -> list[str]:
         """Print what is known to be wrong before a run."""
+        from anabranch.result.caveats import caveats
+
         known = [*scenario.warnings, *(line for on in self.on for line in caveats(scenario, on))]
         for warning in known:
             warn(warning)

@@ -9,7 +9,6 @@ from anabranch.cli import tables
 from anabranch.cli.notes import note, warn
 from anabranch.cli.options import ANY, File, Force, Json, Set, only_names, out_option, scenario_of
 from anabranch.files import output
-from anabranch.result.caveats import caveats
 
 if TYPE_CHECKING:
     from anabranch.theory.fluid.against_packets import Comparison
@@ -46,6 +45,7 @@ def equilibrium(
 
         anabranch theory equilibrium examples/two_links.toml --set links.left.rate_mbps=30
     """
+    from anabranch.result.caveats import caveats
     from anabranch.theory.fluid.equilibrium import equilibrium
     from anabranch.theory.known import check, check_buffer
     from anabranch.theory.network import Network

@@ -56,7 +56,7 @@ def papers(found: PaperProofs) -> None:
 
 
 def lines(verdict: Verdict) -> list[str]:
-    """What is not proved, and at which numbers."""
+    """Requirements that are not proved, and at which numbers."""
     found = [f"{verdict.requirement}, {verdict.setting}: {verdict.result}. {verdict.why}"]
     if verdict.state:
         found.append(f"  {verdict.state}")

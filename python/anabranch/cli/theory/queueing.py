@@ -67,9 +67,9 @@ def queueing(
         return measured_tails.measure((first, second), shares, files, seeds, progress)
 
     def draw(found: measured_tails.Tails) -> "Figure":
-        from anabranch.statements.itcp import figure as queueing
+        from anabranch.statements.itcp import figure
 
-        return queueing.tails(found)
+        return figure.tails(found)
 
     _answer("queueing", find, show_queueing, as_json, out, force, draw)
 
@@ -131,9 +131,9 @@ def rent(
         return rent_study.study(paths, price, states, seed, progress)
 
     def draw(_: rent_study.Rent) -> "Figure":
-        from anabranch.statements.itcp import figure as queueing
+        from anabranch.statements.rsf import figure
 
-        return queueing.region()
+        return figure.region()
 
     _answer("rent", find, show_rent, as_json, out, force, draw)
 

@@ -1,4 +1,4 @@
-"""What a flow does to a network and to others: queues, losses, delay, starvation, synchrony."""
+"""Effects of a flow on a network and on others: queues, losses, delay, starvation, synchrony."""
 
 from typing import Any
 
@@ -132,7 +132,7 @@ def _begin(result: Result, from_s: float | None) -> float:
 
 
 def _keys(table: pd.DataFrame) -> list["pd.Series[Any]"]:
-    """What identifies a run, by row; one constant column in a table of one run without keys."""
+    """Columns that identify a run, by row; a constant one in a table of one run without keys."""
     return [table[key] for key in run_keys(table)] or [pd.Series(0, table.index, name="run")]
 
 

@@ -11,7 +11,7 @@ from anabranch.experiments.quantities.table import quantity, rows, run_keys
 from anabranch.result import Result, between
 
 SMALLEST_BYTES = 1.0
-"""What rounding leaves between two sums of bytes is less."""
+"""Bound of the difference that rounding leaves between two sums of bytes."""
 
 
 @quantity

@@ -23,7 +23,7 @@ Nodes = list[str]
 
 @dataclass(frozen=True)
 class Defaults:
-    """What a link has that says nothing else; None: it must."""
+    """Values of a link that says nothing else; None: it must."""
 
     rate_mbps: float | None = None
     delay_ms: float | None = None
@@ -101,7 +101,7 @@ class _Topology:
         return _Topology(file, graph, defaults)
 
     def label(self, node: str) -> str:
-        """What a node is called."""
+        """Name of a node."""
         return str(self.graph.nodes[node].get("label", node))
 
     def node(self, name: str) -> str:
@@ -120,7 +120,7 @@ class _Topology:
     # ------------------------------------------------------------------ links
 
     def link(self, a: str, b: str) -> "_Link":
-        """What is known of a link; of parallel ones it is the fastest."""
+        """Attributes of a link; of parallel ones it is the fastest."""
         links = [self._link(a, b, edge) for edge in self._edges(a, b)]
         known = [link for link in links if link.rate]
         if not known:

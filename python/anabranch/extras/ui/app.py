@@ -115,7 +115,7 @@ def _table_of_rules() -> list[dict[str, Any]]:
 
 
 class _Server:
-    """What the addresses answer."""
+    """Handlers of the addresses."""
 
     def __init__(self, opened: Opened, pool: Pool) -> None:
         self._opened = opened

@@ -1,4 +1,4 @@
-"""What the page asks for, checked: a scenario with changed values, rules, seed and backend."""
+"""Requests of the page, checked: a scenario with changed values, rules, seed and backend."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ BACKENDS_OF_PAGE = [name for name, backend in BACKENDS.items() if not backend.re
 """The backends that need neither root nor real time."""
 
 NAME = "scenario.toml"
-"""What errors call a text that the page sends."""
+"""Name of a text that the page sends, in errors."""
 
 MOST_RULES = 2
 STAND_IN = "lia"

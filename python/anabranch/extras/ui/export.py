@@ -1,4 +1,4 @@
-"""What the page saves: the directory that `anabranch run --out` would write, as a ZIP file."""
+"""Saving from the page: the directory that `anabranch run --out` would write, as a ZIP file."""
 
 import io
 import tempfile

@@ -1,4 +1,4 @@
-"""What the page offers to begin with: examples, the eight studies, the networks of papers."""
+"""Scenarios that the page begins with: examples, the eight studies, the networks of papers."""
 
 import tomllib
 from collections.abc import Mapping

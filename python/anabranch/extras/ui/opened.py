@@ -1,4 +1,4 @@
-"""What `anabranch ui` was given: nothing, a scenario, a directory of results, or qlog files."""
+"""Arguments of `anabranch ui`: nothing, a scenario, a directory of results, or qlog files."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ QLOG = (".qlog", ".sqlog")
 
 @dataclass(frozen=True)
 class Opened:
-    """What the page shows first."""
+    """Event that the page shows first."""
 
     kind: str
     """gallery, scenario, results or qlog."""

@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex, to_rgb
 from anabranch.figures.style import DASHES, OTHERS, colours, styles
 
 GROUNDS = {"light": "#ffffff", "dark": "#15191e"}
-"""What is behind the charts; static/style.css has the same."""
+"""Background of the charts; static/style.css has the same."""
 
 CONTRAST = 3.0
 """The least contrast of a line with its ground (WCAG 2.2, success criterion 1.4.11)."""

@@ -19,7 +19,7 @@ DRAWN = {
     "smoothed_rtt": ("rtt_ms", 1.0),
     "latest_rtt": ("latest_rtt_ms", 1.0),
 }
-"""What of `recovery_metrics_updated` is drawn, under which name, in which part of its unit."""
+"""Values of `recovery_metrics_updated` that are drawn: name, and part of the unit."""
 
 POINTS = 1500
 """Points of a line; what is zoomed into is read again."""
@@ -150,7 +150,7 @@ def _held(line: Line, time: Array) -> list[float | None]:
 
 
 def _rate(line: Line, time: Array) -> list[float | None]:
-    """What was sent, Mbps: the mean over a hundredth of the span, at least 5 ms, to each time."""
+    """Rate of sending, Mbps: the mean over a hundredth of the span, at least 5 ms, to each time."""
     if not line.time_ms:
         return [None] * len(time)
     width = max((time[-1] - time[0]) / 100, 5.0)

@@ -66,7 +66,7 @@ class Guard:
         await self._app(scope, _limited(receive), send_with_headers)
 
     def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
-        """What is wrong with host, origin or body."""
+        """Fault of host, origin or body; None without one."""
         if headers.get("host") not in self._hosts:
             return _refused(421, "unknown host: open the address that anabranch ui printed")
         origin = headers.get("origin")

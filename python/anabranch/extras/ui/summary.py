@@ -1,4 +1,4 @@
-"""What a run measured over its window, and what theory says of it, for bars and table."""
+"""Summary of a run over its window, and theory's numbers for it, for bars and table."""
 
 from collections.abc import Mapping
 from threading import Event

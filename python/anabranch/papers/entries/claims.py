@@ -36,7 +36,7 @@ class Choice:
     text: str
     when: str
     otherwise: str
-    """What happens with the other choice."""
+    """Result of the other choice."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from anabranch.typed_toml import REST, Values, Where, check_call
 
 @dataclass(frozen=True)
 class Setup:
-    """What a case of a group runs."""
+    """Changes of the scenario in a case of a group."""
 
     case: Case
     algorithm: str
@@ -80,7 +80,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Quick:
-    """What `--quick` changes."""
+    """Changes by `--quick`."""
 
     seeds: tuple[int, ...]
     set: Values = field(default_factory=dict)
@@ -154,7 +154,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is measured for one table or figure."""
+    """Measures of one table or figure."""
 
     id: str
     """Key in `published.toml`."""
@@ -219,7 +219,7 @@ class Agreed:
 
 @dataclass(frozen=True)
 class Assumed:
-    """What the paper does not specify."""
+    """Gap in the paper's specification."""
 
     field: str
     value: str

@@ -37,7 +37,7 @@ class Line:
     """Whether the value is divided by the sum over all rows of its time."""
     label: str = ""
     algorithm: str | None = None
-    """What determines the colour; None is the case's algorithm."""
+    """Key of the colour; None is the case's algorithm."""
     levels: tuple[tuple[float, float, float], ...] = ()
     """Reference lines: from and to, in s, and value."""
 

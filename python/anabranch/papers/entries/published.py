@@ -22,7 +22,7 @@ class About:
 
 @dataclass(frozen=True)
 class Metric:
-    """What the paper prints of a metric of one item."""
+    """Printed numbers of a metric of one item."""
 
     published: Mapping[str, float] = field(default_factory=dict)
     """The paper's measurements by case."""
@@ -57,7 +57,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Printed:
-    """What the paper prints in one table or figure."""
+    """Printed numbers of one table or figure."""
 
     title: str
     place: str

@@ -1,4 +1,4 @@
-"""What the I-TCP paper states of its kappas: (11), (12), proposition 1, figure 2 and the lemmas."""
+"""Statements of the I-TCP paper on its kappas: (11), (12), proposition 1, figure 2, lemmas."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

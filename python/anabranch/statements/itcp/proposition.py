@@ -19,7 +19,7 @@ MAX_KAPPA = 10.0
 """M of the paper's table I."""
 
 Hold = Literal["band", "guard", "none"]
-"""What prevents a decrease: assumption (iii), our guard, nothing."""
+"""Guard against a decrease: assumption (iii), ours, none."""
 
 Order = Literal["random", "nearest"]
 """Connection that adjusts first: a random one, or the one with its share nearest to its load."""

@@ -7,6 +7,8 @@ from matplotlib.figure import Figure
 from anabranch.figures.style import INK, SHEET, colours
 from anabranch.statements.rsf.rosen import leading_eigenvalue, two_player_edge
 
+COLOURS = colours("lia", "olia", "balia", "rsf-db")
+
 
 def region() -> Figure:
     """Where Rosen's condition holds: two players by weights, and even weights by concentration."""
@@ -26,9 +28,7 @@ def region() -> Figure:
         left.set_title("Two paths: the condition holds in blue")
         left.set_xlabel("z2 / z1")
         left.set_ylabel("share of path 1")
-        for players, colour in zip(
-            (2, 3, 5, 8), colours("lia", "olia", "balia", "rsf-db", "coupled"), strict=False
-        ):
+        for players, colour in zip((2, 3, 5, 8), COLOURS, strict=True):
             # One path has the share s, the others equal parts of the rest.
             big = np.linspace(1 / players, 1.0, 60)[:-1]
             states = [[s, *[(1 - s) / (players - 1)] * (players - 1)] for s in big]

@@ -1,4 +1,4 @@
-"""What wVegas' paper states of its optimum and its iterations, searched for a counterexample.
+"""Statements of wVegas' paper on its optimum and iterations: a search for a counterexample.
 
 Cao, Xu, Fu, "Delay-based Congestion Control for Multipath TCP", 2012, sections II, III and V-A.
 """
@@ -179,7 +179,7 @@ def two_users_of_one_link() -> float:
 
 
 def convergence(folder: Path, starts: int = 5, steps: int = 400) -> list[Statement]:
-    """What the paper states of its iterations, on its two networks, from random weights."""
+    """Statements on the iterations, on the paper's two networks, from random weights."""
     found = [wvegas.convergence(folder, steps, seed) for seed in range(1, starts + 1)]
     both = [one for networks in found for one in networks]
     second, first, direct = (

@@ -20,7 +20,7 @@ STEPS_PER_ROUND = 4
 
 @dataclass(frozen=True)
 class Effects:
-    """What packets add to single losses."""
+    """Effects of packets beside single losses."""
 
     whole_packets: bool = True
     """A path has floor(w) packets in flight: half a packet less than its window, in the mean."""

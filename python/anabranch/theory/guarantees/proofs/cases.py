@@ -97,7 +97,7 @@ class Piece:
 
     @cached_property
     def region(self) -> list[Atom]:
-        """What the case assumes; a queue's delay is less than the RTT, of which it is a part."""
+        """Assumptions of the case; a queue's delay is less than the RTT, of which it is a part."""
         v = self.variables
         functions = [*self.increase, *self.decrease]
         used = [*(one.polynomial for one in self.case.assumed), *self.case.divisors]
