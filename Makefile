@@ -167,7 +167,7 @@ test-kernels:
 prove-soft: build
 	$(BIN)/python crates/kernel/proofs/soft.py
 	$(BIN)/python crates/kernel/proofs/soft.py --mutants
-	$(BIN)/anabranch theory bounds --all --paths 1,2
+	$(BIN)/python crates/kernel/proofs/rules.py --paths 1,2
 
 # The kernel backend, beside the Python that uses it (docs/how-to/lab.md).
 lab: $(VENV)/.anabranch

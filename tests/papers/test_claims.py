@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import ScenarioError
-from anabranch.papers.checks import Check
+from anabranch.papers.entries.checks import Check
 from anabranch.papers.judge import Judgement, Verdict
 from anabranch.papers.judge import judge as judge_check
 from anabranch.statements.statement import Statement

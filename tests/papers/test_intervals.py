@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anabranch.papers.checks import Check
+from anabranch.papers.entries.checks import Check
 from anabranch.papers.entries.claims import Stated
 from anabranch.papers.intervals import Decision, Spread
 from anabranch.papers.judge import Claim, judge_claim

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from anabranch.experiments.quantities import QUANTITIES
-from anabranch.papers.checks import Check
+from anabranch.papers.entries.checks import Check
 from anabranch.papers.entries.claims import Choice, Claims, Stated
 from anabranch.papers.entries.experiments import (
     Agreed,

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from anabranch.intervals import seeds_to_decide
-from anabranch.papers.checks import Comparison, Number, Numbers
+from anabranch.papers.entries.checks import Comparison, Number, Numbers
 
 DRAWS = 2000
 """Sets of seeds of the bootstrap."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from anabranch.intervals import MOST_SEEDS
-from anabranch.papers.checks import ByHand, ByStatement, Check, Missing, Numbers
+from anabranch.papers.entries.checks import ByHand, ByStatement, Check, Missing, Numbers
 from anabranch.papers.entries.claims import Stated
 from anabranch.papers.intervals import Decision, Spread
 from anabranch.scenario import ScenarioError

@@ -13,10 +13,10 @@ import pandas as pd
 from anabranch.core_types import PlainNetwork
 from anabranch.formats import interval
 from anabranch.intervals import median_with_interval
-from anabranch.papers.checks import Number
 from anabranch.papers.curves import Drawing, sweep
 from anabranch.papers.entries import paper as entries
 from anabranch.papers.entries.case import Case
+from anabranch.papers.entries.checks import Number
 from anabranch.papers.entries.claims import Choice
 from anabranch.papers.entries.experiments import Assumed
 from anabranch.papers.entries.figures import Bars, Sweep

@@ -16,7 +16,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Path:
+class MeasuredPath:
     """A subflow of Multipath TCP, or the only path of a connection."""
 
     local: str
@@ -47,7 +47,7 @@ class Connection:
     unknown: str = ""
     rtt_ms: float | None = None
     """Mean over the paths, weighted by their bytes."""
-    paths: tuple[Path, ...] = ()
+    paths: tuple[MeasuredPath, ...] = ()
     samples: tuple[Sample, ...] = ()
     reverse: bool = False
     """Whether the data goes from the server to the client of a test in both directions."""

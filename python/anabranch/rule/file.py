@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
-from pathlib import Path
+from pathlib import Path as File
 from traceback import FrameSummary, extract_tb
 from types import ModuleType
 from typing import Any
@@ -18,14 +18,14 @@ from anabranch._core import ScenarioError, expected_one_of
 from anabranch.rule import Rule
 from anabranch.rule.check import ORDINARY, Oddity, Raised, State, oddities
 
-FILES: dict[str, Path] = {}
+FILES: dict[str, File] = {}
 """The files that were loaded, by the name of their module."""
 
 
-def in_file(text: str) -> tuple[Path, str] | None:
+def in_file(text: str) -> tuple[File, str] | None:
     """File and class of an algorithm given as FILE.py:CLASS; None for one of the table."""
     file, _, name = text.rpartition(":")
-    return (Path(file), name) if file.endswith(".py") else None
+    return (File(file), name) if file.endswith(".py") else None
 
 
 def is_file_of(text: str) -> bool:
@@ -33,7 +33,7 @@ def is_file_of(text: str) -> bool:
     return in_file(text) is not None
 
 
-def class_of(file: Path, name: str) -> type[Any]:
+def class_of(file: File, name: str) -> type[Any]:
     """The class of that name in a file. Raises `ScenarioError` in one line for what is none."""
     if not file.is_file():
         raise ScenarioError(f"{file}: no such file; expected a RULE such as lia, or FILE.py:CLASS")
@@ -56,12 +56,12 @@ def _is_rule(found: object) -> bool:
 def rule_of(text: str) -> Rule:
     """The object of FILE.py:CLASS, without arguments. Raises `ScenarioError` in one line."""
     file, _, name = text.rpartition(":")
-    rule = made(Path(file), name)
-    checked(rule, Path(file), ORDINARY)
+    rule = made(File(file), name)
+    checked(rule, File(file), ORDINARY)
     return rule
 
 
-def made(file: Path, name: str) -> Rule:
+def made(file: File, name: str) -> Rule:
     """An object of the class of that name, without arguments. Raises `ScenarioError`."""
     of = class_of(file, name)
     try:
@@ -71,7 +71,7 @@ def made(file: Path, name: str) -> Rule:
     return rule
 
 
-def checked(rule: Rule, file: Path, states: Sequence[Sequence[State]]) -> list[Oddity]:
+def checked(rule: Rule, file: File, states: Sequence[Sequence[State]]) -> list[Oddity]:
     """Oddities of a rule of a file. Raises `ScenarioError` where it does not answer."""
     try:
         return list(oddities(rule, states))
@@ -83,9 +83,9 @@ def checked(rule: Rule, file: Path, states: Sequence[Sequence[State]]) -> list[O
         raise ScenarioError(f"{file}: {in_one_line(cause, file)} (for {error})") from None
 
 
-def in_one_line(error: Exception, file: Path) -> str:
+def in_one_line(error: Exception, file: File) -> str:
     """An error of a rule with its line in the file."""
-    places = [one.lineno for one in _frames(error) if Path(one.filename) == file.resolve()]
+    places = [one.lineno for one in _frames(error) if File(one.filename) == file.resolve()]
     if isinstance(error, SyntaxError):
         places = [error.lineno]
     where = f"line {places[-1]}: " if places else ""
@@ -107,11 +107,11 @@ def blamed(error: Exception) -> str | None:
 
 def _frames(error: Exception) -> Iterator[FrameSummary]:
     for frame in extract_tb(error.__traceback__):
-        frame.filename = str(Path(frame.filename).resolve())
+        frame.filename = str(File(frame.filename).resolve())
         yield frame
 
 
-def _module(file: Path) -> ModuleType:
+def _module(file: File) -> ModuleType:
     """The file as a module, which other processes of this machine can import, too."""
     path = file.resolve()
     name = path.stem

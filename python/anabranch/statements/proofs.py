@@ -21,8 +21,8 @@ PAPERS: Mapping[str, Callable[[], list[Claim]]] = {
 
 
 @dataclass(frozen=True)
-class Proofs:
-    """Proofs of some papers' statements."""
+class PaperProofs:
+    """PaperProofs of some papers' statements."""
 
     proofs: Sequence[Proof]
 
@@ -32,7 +32,7 @@ class Proofs:
 
 def prove_papers(
     papers: Sequence[str], timeout_s: float, progress: Progress | None = None
-) -> Proofs:
+) -> PaperProofs:
     """The statements of these papers. Raises `ScenarioError` for a paper without any."""
     for paper in papers:
         if paper not in PAPERS:
@@ -43,10 +43,10 @@ def prove_papers(
         if progress:
             progress(number / len(claims))
         found.append(proof(paper, claim, timeout_s))
-    return Proofs(found)
+    return PaperProofs(found)
 
 
-def markdown(found: Proofs) -> Iterator[str]:
+def markdown(found: PaperProofs) -> Iterator[str]:
     """A row for each statement; below it what its formulas leave to the reader."""
     yield "| paper, place | formulas | proved | s | left to the reader |"
     yield "|---|---|---|---|---|"

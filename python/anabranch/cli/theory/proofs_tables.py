@@ -3,8 +3,7 @@
 from rich.text import Text
 
 from anabranch.cli.tables import STDOUT, new_table
-from anabranch.statements.proofs import Proofs as PaperProofs
-from anabranch.statements.proofs import words
+from anabranch.statements.proofs import PaperProofs, words
 from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
 from anabranch.theory.guarantees.proofs.survey import Survey
 from anabranch.theory.guarantees.proofs.verdicts import PROVED, REFUTED, Proofs, Verdict

@@ -25,7 +25,7 @@ from anabranch.extras.ui import qlog
 from anabranch.extras.ui.asked import BACKENDS_OF_PAGE, asked, scenario_of
 from anabranch.extras.ui.export import archive
 from anabranch.extras.ui.gallery import gallery, item
-from anabranch.extras.ui.live import Busy, Event, Pool, described, events
+from anabranch.extras.ui.live import Busy, Message, Pool, described, events
 from anabranch.extras.ui.opened import Opened, replayed
 from anabranch.extras.ui.palette import palette
 from anabranch.extras.ui.security import Guard
@@ -84,7 +84,7 @@ async def _busy(_: Request, error: Exception) -> Response:
     return JSONResponse({"error": {"message": str(error)}}, status_code=503)
 
 
-def _located(message: str) -> Event:
+def _located(message: str) -> Message:
     """A message of the reader of scenarios, with the line that it names."""
     _, _, rest = message.partition("scenario.toml:")
     line, _, text = rest.partition(":")
@@ -205,11 +205,11 @@ async def _document(request: Request) -> dict[str, Any]:
     return document
 
 
-def _line(event: Event) -> str:
+def _line(event: Message) -> str:
     return json.dumps(event, allow_nan=False, separators=(",", ":")) + "\n"
 
 
-async def _lines(found: AsyncGenerator[Event]) -> AsyncGenerator[str]:
+async def _lines(found: AsyncGenerator[Message]) -> AsyncGenerator[str]:
     async with aclosing(found):
         async for event in found:
             yield _line(event)
@@ -218,7 +218,7 @@ async def _lines(found: AsyncGenerator[Event]) -> AsyncGenerator[str]:
 class Events(StreamingResponse):
     """Events as lines of JSON. When the client leaves their source is closed at once."""
 
-    def __init__(self, found: AsyncGenerator[Event]) -> None:
+    def __init__(self, found: AsyncGenerator[Message]) -> None:
         self._source = _lines(found)
         super().__init__(self._source, media_type=LINES)
 

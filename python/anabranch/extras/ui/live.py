@@ -20,7 +20,7 @@ from anabranch.runner.asked import OWN
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.errors import NotConverged
 
-Event = dict[str, Any]
+Message = dict[str, Any]
 
 POLL_S = 0.03
 """Time between two looks at the samples of a run."""
@@ -106,7 +106,7 @@ class Work:
         if self.run is not None:
             self.run.cancel()
 
-    def samples(self) -> Event | None:
+    def samples(self) -> Message | None:
         """The points since the last call and the progress; None before there are any."""
         if self.run is None:
             return None
@@ -120,7 +120,7 @@ class Work:
         return {"progress": self.run.progress, **self.thinner.add(tables)}
 
 
-def described(scenario: Scenario) -> Event:
+def described(scenario: Scenario) -> Message:
     """A scenario for the page: its lines, topology, sliders, text and warnings."""
     return {
         **plan(scenario),
@@ -134,7 +134,7 @@ def described(scenario: Scenario) -> Event:
     }
 
 
-async def events(asked: Asked, pool: Pool) -> AsyncGenerator[Event]:
+async def events(asked: Asked, pool: Pool) -> AsyncGenerator[Message]:
     """The events of a request, until all its runs are done; whatever ends it cancels them."""
     scenario = asked.scenario
     warnings = [*scenario.warnings, *caveats(scenario, asked.on)]
@@ -196,7 +196,7 @@ def _equilibria(asked: Asked) -> list[Work]:
     return [Work(asked.scenario, rule, asked.seed, "equilibrium") for rule in asked.rules]
 
 
-def _ended(work: Work, number: int, future: "asyncio.Future[Any]") -> Event:
+def _ended(work: Work, number: int, future: "asyncio.Future[Any]") -> Message:
     """The last samples and the totals of a run, or its error."""
     tables, error = _outcome(work, future)
     if tables is None:
@@ -204,13 +204,13 @@ def _ended(work: Work, number: int, future: "asyncio.Future[Any]") -> Event:
     return ended(work.scenario, work.thinner, number, tables)
 
 
-def ended(scenario: Scenario, thinner: Thinner, number: int, tables: Mapping[str, Any]) -> Event:
+def ended(scenario: Scenario, thinner: Thinner, number: int, tables: Mapping[str, Any]) -> Message:
     """The event that ends a run with these tables."""
     points = thinner.add(tables, whole_run=True)
     return {"type": "result", "run": number, **points, "totals": totals(scenario, tables)}
 
 
-def _reference(work: Work, number: int, future: "asyncio.Future[Any]") -> Event:
+def _reference(work: Work, number: int, future: "asyncio.Future[Any]") -> Message:
     tables, error = _outcome(work, future)
     event = {"type": "equilibrium", "run": number}
     if tables is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from anabranch.extras.ui.live import Event, described, ended
+from anabranch.extras.ui.live import Message, described, ended
 from anabranch.extras.ui.series import Thinner
 from anabranch.files import MANIFEST
 from anabranch.result import Result
@@ -18,7 +18,7 @@ QLOG = (".qlog", ".sqlog")
 
 @dataclass(frozen=True)
 class Opened:
-    """Event that the page shows first."""
+    """The message that the page shows first."""
 
     kind: str
     """gallery, scenario, results or qlog."""
@@ -76,7 +76,7 @@ def _over_seeds(rows: pd.DataFrame, flows: list[str], seeds: list[int]) -> dict[
     return {"seeds": len(seeds), "goodput_mbps": means, "half_mbps": halves}
 
 
-def replayed(result: Result, algorithms: list[str], seed: int) -> Iterator[Event]:
+def replayed(result: Result, algorithms: list[str], seed: int) -> Iterator[Message]:
     """The events of a stored result, as `live.events` gives those of runs.
 
     Raises `ScenarioError` for an algorithm or seed that it does not have.

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from anabranch.papers.checks import Check
+from anabranch.papers.entries.checks import Check
 from anabranch.typed_toml import Where
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from anabranch.papers.checks import ByHand, ByStatement, Missing, Numbers
 from anabranch.papers.entries.case import Case
+from anabranch.papers.entries.checks import ByHand, ByStatement, Missing, Numbers
 from anabranch.papers.entries.claims import Claims, Stated
 from anabranch.papers.entries.experiments import Experiment, Experiments
 from anabranch.papers.entries.figures import Bars, Series, Sweep, Tail
