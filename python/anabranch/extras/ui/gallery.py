@@ -7,11 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from anabranch.papers.folder import FOLDER as PAPERS
 from anabranch.scenario import ScenarioError, expected_one_of, toml_value
 from anabranch.study.folder import known_studies, open_study
 
-EXAMPLES = Path(__file__).parents[2] / "_examples"
+PACKAGE = Path(__file__).parents[2]
+EXAMPLES, PAPERS = PACKAGE / "_examples", PACKAGE / "_papers"
 
 
 @dataclass(frozen=True)
