@@ -41,13 +41,19 @@ SITE    := tests/repository/test_site.py
 JUNIT   = $(foreach part,beside alone site,target/nextest/$(if $(ALL),all-)$(part)/junit.xml \
 	target/pytest-$(part).xml)
 
-# What `pip install` would install and build with, and the extras that the arguments name.
+# What `pip install` would install and build with, and the extras that the arguments name, with
+# those of this project that an extra names itself.
 define LIST
 import sys, tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))
 print(*project["build-system"]["requires"], *project["project"]["dependencies"], sep="\n")
-for extra in sys.argv[1:]:
-    print(*project["project"]["optional-dependencies"][extra], sep="\n")
+extras = sys.argv[1:]
+for extra in extras:
+    for line in project["project"]["optional-dependencies"][extra]:
+        if line.startswith("anabranch["):
+            extras += line[len("anabranch["):-1].split(",")
+        else:
+            print(line)
 endef
 export LIST
 
@@ -167,7 +173,7 @@ test-kernels:
 prove-soft: build
 	$(BIN)/python crates/kernel/proofs/soft.py
 	$(BIN)/python crates/kernel/proofs/soft.py --mutants
-	$(BIN)/anabranch theory bounds --all --paths 1,2
+	$(BIN)/python crates/kernel/proofs/rules.py --paths 1,2
 
 # The kernel backend, beside the Python that uses it (docs/how-to/lab.md).
 lab: $(VENV)/.anabranch

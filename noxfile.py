@@ -1,4 +1,4 @@
-"""What is in dist/, tested as users have it: `make matrix` and `make test-dist`.
+"""Tests of dist/ as users have it: `make matrix` and `make test-dist`.
 
 Nothing is compiled but by the session `sdist`. Arguments after `--` go to pytest:
 `nox -s "tests-3.12(oldest)" -- tests/cli`.

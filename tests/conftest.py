@@ -1,4 +1,4 @@
-"""What the tests share: a small scenario, a long one, the command line here and as a process."""
+"""Common part of the tests: scenarios, small and long; the command line, here and as a process."""
 
 import os
 import signal

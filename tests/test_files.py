@@ -12,8 +12,8 @@ import pytest
 from anabranch import files
 from anabranch.cli.main import app
 from anabranch.files import staged
-from anabranch.manifest import SAMPLE_BYTES
 from anabranch.result import Result
+from anabranch.result.manifest import SAMPLE_BYTES
 from conftest import Anabranch
 
 
@@ -59,7 +59,7 @@ def test_a_disk_that_becomes_full_keeps_the_seeds_that_fit(
 ) -> None:
     # Samples per ms make the files 2 MB; of two seeds 1 MB.
     (disk / "most").write_bytes(bytes(2_600_000))
-    monkeypatch.setattr("anabranch.manifest.SAMPLE_BYTES", dict.fromkeys(SAMPLE_BYTES, 0))
+    monkeypatch.setattr("anabranch.result.manifest.SAMPLE_BYTES", dict.fromkeys(SAMPLE_BYTES, 0))
     command = ["run", small, "--seeds", 4, "--set", "measure.sample_ms=1", "--out", disk / "out"]
     with pytest.raises(OSError, match="No space left on device: of 4 seeds it has 1, 2"):
         app(list(map(str, command)), standalone_mode=False)

@@ -17,7 +17,7 @@ import pytest
 
 import anabranch
 from anabranch import kernel
-from anabranch.result_schema import result_schema
+from anabranch.result.schema import result_schema
 from anabranch.runner import plan
 from conftest import CLI, Anabranch, interrupt
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import jsonschema
 
 import anabranch
-from anabranch.result_schema import result_schema
+from anabranch.result.schema import result_schema
 from conftest import Anabranch
 
 CALL = """

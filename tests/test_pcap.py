@@ -96,7 +96,7 @@ def check(file: Path, paths: pd.DataFrame, *, retransmitted: bool = True) -> pd.
     once = data.drop_duplicates("data").sort_values("data")
     assert (once.data.iloc[1:].to_numpy() == once.end.iloc[:-1].to_numpy()).all()
     assert once.data.iloc[0] == 1
-    # What was acknowledged was received in order.
+    # Acknowledged data was received in order.
     received = table["mptcp.ack"].dropna().max() - 1
     assert 0 <= paths.delivered_bytes.sum() - received < 2e6
     return data

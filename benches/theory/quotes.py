@@ -1,4 +1,4 @@
-"""Compares the quotes of `anabranch.theory.quotes` with the text of a paper.
+"""Compares the quotes of `anabranch.statements.quotes` with the text of a paper.
 
     python benches/theory/quotes.py balia paper.txt
 
@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from anabranch.theory.quotes import QUOTES
+from anabranch.statements.quotes import QUOTES
 
 
 def plain(text: str) -> str:

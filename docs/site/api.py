@@ -29,7 +29,8 @@ def page(package: Path) -> str:
 def _definition(package: Path, name: str) -> ast.ClassDef | ast.FunctionDef:
     """Where the source, or the stub of the extension, defines a public name."""
     module = getattr(anabranch, name).__module__.removeprefix("anabranch.").replace(".", "/")
-    for file in (package / f"{module}.py", package / "_core.pyi"):
+    own = (package / f"{module}.py", package / module / "__init__.py")
+    for file in (*own, package / "_core.pyi"):
         tree = ast.parse(file.read_text()) if file.exists() else ast.Module([], [])
         for node in tree.body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:

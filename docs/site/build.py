@@ -53,7 +53,7 @@ SEARCH = re.compile(
     r'<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^>]*></script>'
 )
 UNUSED = (".doctrees", ".buildinfo", "objects.inv", "_static/webpack-macros.html")
-"""What Sphinx needs and readers do not."""
+"""Files that Sphinx needs and readers do not."""
 
 
 def _lighten(html: Path) -> None:

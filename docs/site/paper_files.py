@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
+from anabranch.papers.checks import Check
 from tables import cell
 
-from anabranch.papers.checks import Check
+from anabranch.experiments.quantities import QUANTITIES
 from anabranch.papers.entries.claims import Choice, Claims, Stated
 from anabranch.papers.entries.experiments import (
     Agreed,
@@ -25,8 +26,7 @@ from anabranch.papers.entries.experiments import (
 )
 from anabranch.papers.entries.figures import Figure, Line
 from anabranch.papers.entries.published import About, Erratum, Metric, Printed, Published
-from anabranch.papers.entries.reader import Where
-from anabranch.papers.quantities import QUANTITIES
+from anabranch.typed_toml import Where
 
 FILES: dict[str, dict[str, type]] = {
     "experiments.toml": {

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from anabranch.result_schema import result_schema
+from anabranch.result.schema import result_schema
 from anabranch.scenario import schema
 
 UNITS = {

@@ -32,7 +32,7 @@ class Link(TypedDict):
     policer_mbps: float | None
     """Rate of a policer; None: another discipline."""
     more: list[Literal["rate", "delay", "jitter", "reorder", "loss", "bursts", "arq"]]
-    """What changes rate, delay or losses, beyond the numbers above."""
+    """Features that change rate, delay or losses, beyond the numbers above."""
 
 
 class NetworkPath(TypedDict):
@@ -105,7 +105,7 @@ class Parameter(TypedDict):
 
 
 class RuleInfo(TypedDict):
-    """What the table of rules says about one of them."""
+    """Entry of one rule in the table of rules."""
 
     name: str
     aliases: list[str]
@@ -274,7 +274,7 @@ class MediaTable(TypedDict):
 
 
 class Tables(TypedDict):
-    """What a run measured: columns of equal length by table. `columns()` has their meanings.
+    """Measurements of a run: columns of equal length by table. `columns()` has their meanings.
 
     Totals are over the measurement window. NaN: not measured.
     """

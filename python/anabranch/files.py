@@ -29,7 +29,7 @@ REMEDIES = {
     errno.EROFS: "choose another place",
     errno.ENAMETOOLONG: f"a name has at most {LONGEST_NAME} bytes",
 }
-"""What to do about an error of the system."""
+"""Remedies for errors of the system."""
 
 
 def in_words(error: OSError) -> str:

@@ -11,7 +11,7 @@ SLOW_TO_LOAD = ["cvxpy", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "
 
 
 def complete(words: str) -> subprocess.CompletedProcess[str]:
-    """What Bash gets for the last of these words, and on stderr every import."""
+    """Completions in Bash of the last of these words, and on stderr every import."""
     asked = {
         "_ANABRANCH_COMPLETE": "complete_bash",
         "COMP_WORDS": words,

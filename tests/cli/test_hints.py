@@ -1,4 +1,4 @@
-"""What is not modelled is said with a way out."""
+"""Hints about features that are not modelled, with a way out."""
 
 from pathlib import Path
 

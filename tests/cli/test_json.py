@@ -1,4 +1,4 @@
-"""What `--json` prints: complete documents that their schema describes."""
+"""Output of `--json`: complete documents that their schema describes."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import pytest
 
 import anabranch
 from anabranch.cli.main import app
-from anabranch.result_schema import result_schema
+from anabranch.result.schema import result_schema
 from conftest import SMALL
 
 Printed = Callable[..., Any]

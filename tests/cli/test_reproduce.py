@@ -1,4 +1,4 @@
-"""What `reproduce` prints: the summary and what does not hold; all of it with --verbose."""
+"""Output of `reproduce`: the summary and the claims that fail; all of it with --verbose."""
 
 import csv
 from pathlib import Path

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from anabranch._core import rules, schema
+from anabranch.experiments.lack import Lack
 from anabranch.judge.entries import FOLDER, Item, Measure, Needs, open_items
 from anabranch.judge.networks import checked, networks, unmet
 from anabranch.judge.outcome import workloads_of
 from anabranch.scenario import ScenarioError
-from anabranch.study.lack import Lack
 from judge.tiny import JUDGE, write
 
 RFC_9743 = [

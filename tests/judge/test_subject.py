@@ -31,7 +31,7 @@ def test_a_rule_of_the_kind_that_is_meant_is_sane(tmp_path: Path) -> None:
             r"is .*, then .* for the same paths",
         ),
         (
-            # What it remembers is the state before: in the same order its answers are the same.
+            # The memory is the state before: in the same order the answers are the same.
             (
                 "last = 0",
                 "def increase(self, r, paths):",

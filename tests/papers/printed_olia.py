@@ -6,8 +6,8 @@ import pandas as pd
 
 from anabranch.papers import folder, html
 from anabranch.papers.report import Report, report_of
-from anabranch.theory.statement import Statement
-from anabranch.theory.statements import statements_of
+from anabranch.statements.papers import statements_of
+from anabranch.statements.statement import Statement
 
 
 def olia_frame(factor: float = 1.0, spread: float = 1e-4) -> pd.DataFrame:

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import ScenarioError
-from anabranch.papers.checks import Check
-from anabranch.papers.entries.reader import Where, read
+from anabranch.papers.entries.checks import Check
 from anabranch.papers.judge import Judgement, Verdict
 from anabranch.papers.judge import judge as judge_check
-from anabranch.theory.statement import Statement
+from anabranch.statements.statement import Statement
+from anabranch.typed_toml import Where, read
 
 NUMBERS = {
     "rate": {"low": 0.4, "mid": 0.7, "high": 0.94, "goal": 1.0, "zero": 0.0},

@@ -13,9 +13,9 @@ from anabranch.papers.curves import Curve, Drawing, Panel
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.figures import Figure
 from anabranch.papers.entries.published import Metric
-from anabranch.papers.entries.reader import Where, read
 from anabranch.papers.report import Item, Report
 from anabranch.papers.svg import Pictures
+from anabranch.typed_toml import Where, read
 from conftest import blank_report
 
 CASES = [Case("near.lia"), Case("near.olia")]

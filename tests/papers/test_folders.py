@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from anabranch.papers import folder
-from anabranch.papers.checks import ByHand, ByStatement, Close, Closer, Monotone, Order
 from anabranch.papers.entries.case import Case
+from anabranch.papers.entries.checks import ByHand, ByStatement, Close, Closer, Monotone, Order
 from anabranch.papers.entries.claims import Stated, repeated
 from anabranch.papers.entries.paper import Item
 from anabranch.papers.judge import Verdict, judge

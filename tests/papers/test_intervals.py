@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anabranch.papers.checks import Check
+from anabranch.papers.entries.checks import Check
 from anabranch.papers.entries.claims import Stated
-from anabranch.papers.entries.reader import Where, read
 from anabranch.papers.intervals import Decision, Spread
 from anabranch.papers.judge import Claim, judge_claim
+from anabranch.typed_toml import Where, read
 
 # With three seeds half a 95 % interval is 4.3027 standard deviations over the root of 3: 2.4841.
 APART = [1.0, 1.2, 1.4]  # mean 1.2, standard deviation 0.2, half the interval 0.4968

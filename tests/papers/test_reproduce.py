@@ -15,11 +15,11 @@ from anabranch.papers.curves import Curve, Drawing, Panel
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.claims import Choice
 from anabranch.papers.entries.experiments import Group, Measure
-from anabranch.papers.entries.reader import Where, read
 from anabranch.papers.judge import Claim, Verdict
 from anabranch.papers.report import Item, Report, Row, Table, measured, report_of
 from anabranch.papers.svg import Pictures
-from anabranch.theory.statement import Statement
+from anabranch.statements.statement import Statement
+from anabranch.typed_toml import Where, read
 from papers.printed_olia import olia, olia_frame, olia_page, olia_statements
 
 

@@ -17,7 +17,7 @@ from anabranch import ScenarioError, qlog
 from quic.qlog_schema import EVENT, HEADER
 
 AIOQUIC = Path(__file__).with_name("aioquic.qlog")
-"""What the server of aioquic 1.7.2 logged while it sent 200 kB; without frames."""
+"""Log of the server of aioquic 1.7.2 while it sent 200 kB; without frames."""
 
 SHORT = {"measure.duration_s": 3, "measure.warmup_s": 0}
 

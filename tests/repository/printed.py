@@ -126,7 +126,7 @@ class Workspace:
         self.environment["PATH"] = f"{programs}{os.pathsep}{self.environment['PATH']}"
 
     def output(self, command: str | Sequence[str]) -> list[str]:
-        """What a command prints, without spaces at the ends of lines and empty lines at its ends.
+        """Output of a command, without spaces at the ends of lines and empty lines at its ends.
 
         Raises AssertionError with its stderr if it fails.
         """

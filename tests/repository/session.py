@@ -86,7 +86,7 @@ class Session:
         assert error or not left, f"processes that did not end: {left}"
 
     def enter(self, command: Command) -> list[str]:
-        """What a command prints, without spaces at the ends of lines and empty lines at its ends.
+        """Output of a command, without spaces at the ends of lines and empty lines at its ends.
 
         Of one in the background, the lines that the page shows. Raises AssertionError if a command
         fails, or does not print such a line in time.
@@ -144,7 +144,7 @@ def _of_session(leader: int) -> Iterator[tuple[int, str]]:
 
 
 def missing(page: Path) -> list[str]:
-    """What the `as root` blocks of a page need and is not here."""
+    """Needs of the `as root` blocks of a page that are not here."""
     text = "\n".join(line for block in blocks(page) for line in block.lines if block.as_root)
     needs = {
         "root": _IS_ROOT or ("anabranch-kernel" not in text and _may_unshare()),

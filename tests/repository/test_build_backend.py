@@ -1,4 +1,4 @@
-"""What a build from source says where there is no Rust."""
+"""Message of a build from source where there is no Rust."""
 
 import subprocess
 import sys

@@ -13,7 +13,7 @@ import anabranch
 ROOT = Path(__file__).parents[2]
 
 OF_RUST = {"Cancelled", "Path", "Scenario", "ScenarioError", "rules", "schema"}
-"""What is documented in `_core.pyi`."""
+"""Names that are documented in `_core.pyi`."""
 
 
 def examples() -> Iterator[doctest.DocTest]:

@@ -1,4 +1,4 @@
-"""What the gate prints at its end, and that it runs every test file."""
+"""The gate's summary, and that it runs every test file."""
 
 import re
 import subprocess

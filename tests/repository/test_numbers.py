@@ -24,7 +24,7 @@ SAID = {
     ],
     "times ns-2's packets per second": [r"([\d.]+) times ns-2's packets per second"],
 }
-"""What is said, and the ways of saying it; lines of prose are joined before."""
+"""Numbers, and the ways of writing them; lines of prose are joined before."""
 
 
 def values(text: str, ways: list[str]) -> list[str]:

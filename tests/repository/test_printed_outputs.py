@@ -1,4 +1,4 @@
-"""What README and docs print is what the commands print.
+"""README and docs print the same as the commands.
 
 `UPDATE_PRINTED=1 pytest tests/repository/test_printed_outputs.py` writes the outputs into the
 pages.
@@ -113,7 +113,7 @@ def calls(page: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 LINKS = re.compile(r"^(\[links|links\.)", re.M)
-"""What makes a block of TOML a scenario: the gateway's configurations have none."""
+"""Keys that make a block of TOML a scenario: the gateway's configurations have none."""
 SCENARIOS = [
     block
     for page in PAGES

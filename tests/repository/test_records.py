@@ -11,9 +11,9 @@ import pytest
 
 from anabranch.papers.judge import Verdict
 from anabranch.papers.summary import RECORD
+from anabranch.statements.quotes import QUOTES
+from anabranch.statements.statement import CLASSES, OURS
 from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
-from anabranch.theory.quotes import QUOTES
-from anabranch.theory.statement import CLASSES, OURS
 
 ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "docs" / "records"

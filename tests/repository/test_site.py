@@ -21,7 +21,7 @@ LECTURE_LINES = 150
 
 
 class Page(HTMLParser):
-    """What a page loads, where it leads, and the anchors that it has."""
+    """Files that a page loads, its links, and its anchors."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()

@@ -95,7 +95,7 @@ Place = tuple[str | int, ...]
 OTHERS: list[Any] = [[[5]], {"x": 1}, -1, "x", {"bulk": {}}]
 LONGER: list[Any] = [[], [5, 1], {}, 5, 0.5, True, [{"x": 1}], {"bulk": []}, {"none": {}}]
 LONGER += [{"none": []}]
-"""What is put in the place of every value: one of each type, and in `make test-all` others."""
+"""Substitutes for every value: one of each type, and in `make test-all` others."""
 
 
 def places(value: Any, here: Place = ()) -> Iterator[Place]:

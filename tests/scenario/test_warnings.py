@@ -1,4 +1,4 @@
-"""What is probably not meant: one warning each, on stderr and in the JSON document."""
+"""Scenarios that are probably not meant: a warning each, on stderr and in the JSON document."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 import anabranch
-from anabranch.result_schema import result_schema
+from anabranch.result.schema import result_schema
 from conftest import SMALL, Anabranch
 
 ONE = 'name = "one"\n'

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import anabranch as package
-from anabranch.result_schema import result_schema
+from anabranch.result.schema import result_schema
 from conftest import CLI, SMALL, Anabranch, interrupt
 
 RATES = "--over=links.R1.rate_mbps=5,10"

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import anabranch as package
+from anabranch.extras import cluster
 from anabranch.scenario import ScenarioError
-from anabranch.sweeps import cluster
 from conftest import CLI, SMALL, Anabranch
 
 # Imported where it is used, because it is slow to load.

@@ -88,7 +88,7 @@ class Server:
 
 
 def download(streams: list[socket.socket], until: float) -> tuple[list[Counter[int]], int]:
-    """What arrives on each connection, by interval, and how many end early."""
+    """Bytes on each connection, by interval, and how many connections end early."""
     selector = selectors.DefaultSelector()
     all_counts = []
     for stream in streams:
@@ -113,7 +113,7 @@ def download(streams: list[socket.socket], until: float) -> tuple[list[Counter[i
 
 
 def upload(streams: list[socket.socket], until: float) -> tuple[list[Counter[int]], int]:
-    """What arrives of each connection, by interval, and how many end early."""
+    """Bytes of each connection, by interval, and how many connections end early."""
     selector = selectors.DefaultSelector()
     for stream in streams:
         stream.sendall(b"U")

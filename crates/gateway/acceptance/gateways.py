@@ -107,7 +107,7 @@ class Gateways:
         self.far.kill()
 
     def log(self, side: str) -> str:
-        """What a gateway has logged."""
+        """Log of a gateway."""
         return self._file(f"{side}.log").read_text()
 
     def rss_mb(self) -> tuple[float, float]:

@@ -35,7 +35,7 @@ POOL = os.urandom(1 << 20)
 
 @dataclass
 class Received:
-    """What has arrived in one direction of a connection."""
+    """Bytes that have arrived in one direction of a connection."""
 
     size: int = 0
     intact: bool = False

@@ -71,7 +71,7 @@ class Program:
         return self.wait(timeout_s)
 
     def wait(self, timeout_s: float = 600) -> str:
-        """What it has printed when it ends."""
+        """Output of the program at its end."""
         return self.popen.communicate(timeout=timeout_s)[0]
 
     def report(self, timeout_s: float = 600) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def load() -> str:
 
 
 def wait_for(look: Callable[[], T | None], timeout_s: float, what: str) -> T:
-    """What `look` returns, as soon as it is not None."""
+    """Result of `look`, as soon as it is not None."""
     end = time.monotonic() + timeout_s
     while time.monotonic() < end:
         if (found := look()) is not None:

@@ -125,7 +125,7 @@ def dig(lab: Lab, *arguments: str) -> str:
 
 
 def programs(lab: Lab, file: Path) -> dict[str, Callable[[], str]]:
-    """What runs, by name; the last one redirects from then on."""
+    """Programs by name; the last one redirects from then on."""
     socks, url = ("-x", f"socks5h://{SOCKS}"), f"http://{SERVER}/file"
 
     def redirected() -> str:

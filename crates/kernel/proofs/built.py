@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SOFT = HERE.parent / "bpf" / "soft.h"
+SOFT = HERE.parent / "kernel" / "bpf" / "soft.h"
 
 BPF = ["clang", "-target", "bpf", "-mcpu=v3", "-O2", "-w", "-x", "c", "-c"]
 """As build.rs compiles the programs. It also warns; a header by itself has unused functions."""

@@ -1,4 +1,4 @@
-"""What is claimed of each function of soft.h, as formulas over its arguments and its result.
+"""Claims on each function of soft.h, as formulas over its arguments and its result.
 
 Each specification has exactly one result that satisfies it, and is about exact values: sums,
 products and comparisons of the mantissas and powers of 2, in as many bits as they take.
@@ -26,7 +26,7 @@ class Case:
     name: str
     assumed: z3.BoolRef
     replaced: tuple[tuple[Word, Word], ...] = ()
-    """What the arguments are here, in variables that have only such values."""
+    """Arguments of this kind, in variables that have only such values."""
     claim: Callable[[Word], z3.BoolRef] | None = None
     """Claim about the result in this case."""
 

@@ -15,7 +15,7 @@ PROVED, REFUTED, UNKNOWN = "proved", "refuted", "unknown"
 
 @dataclass
 class Verdict:
-    """What is known of one property of one function."""
+    """Verdict on one property of one function."""
 
     function: str
     property: str

@@ -28,7 +28,7 @@ def nearest(value: Fraction) -> int:
 
 
 def result(name: str, a: int, b: int) -> int:
-    """What a function of soft.h shall return, as a word.
+    """Value that a function of soft.h shall return, as a word.
 
     `b` is not used by those of one argument, and is the exponent for `soft_scaled`.
     """

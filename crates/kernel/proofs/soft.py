@@ -148,7 +148,7 @@ def equal(
 
 @dataclass(frozen=True)
 class Found:
-    """What the proofs say of an error in soft.h, and what this machine computes with it."""
+    """Verdict of the proofs on an error in soft.h, and this machine's result with it."""
 
     mutant: Mutant
     verdict: Verdict

@@ -18,7 +18,7 @@ QUOTIENT = z3.Function("quotient", WORD, WORD, WORD)
 
 @dataclass(frozen=True)
 class Duty:
-    """What must hold where a path reaches an instruction."""
+    """Condition that must hold where a path reaches an instruction."""
 
     says: str
     condition: z3.BoolRef
@@ -32,7 +32,7 @@ class Path:
     conditions: list[z3.BoolRef] = field(default_factory=list)
     duties: list[Duty] = field(default_factory=list)
     value: z3.BitVecRef | None = None
-    """What the function returns."""
+    """Return value of the function."""
 
     def copy(self) -> "Path":
         return Path(list(self.conditions), list(self.duties))
@@ -106,7 +106,7 @@ def product(a: z3.BitVecRef, b: z3.BitVecRef) -> z3.BitVecRef:
 
 
 def facts(formula: z3.BoolRef) -> list[z3.BoolRef]:
-    """What is true of the products and quotients in a formula, of any integers."""
+    """Facts about the products and quotients in a formula, true of any integers."""
     known, products = [], list(_applications(formula, PRODUCT))
     for n, d, q in _applications(formula, QUOTIENT):
         # Euclid: n = q d + remainder, and q d <= n does not wrap.

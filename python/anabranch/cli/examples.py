@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1]
 EXAMPLES = {file.name: file for file in sorted((PACKAGE / "_examples").glob("*.*"))}
 """The files of examples/, by name."""
 TEMPLATES = {file.stem: file for file in sorted((PACKAGE / "templates").glob("*.toml"))}
-"""What `init` writes, by name."""
+"""Files that `init` writes, by name."""
 DEFAULT = "two-paths"
 
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
@@ -87,7 +87,7 @@ def init_command(
     if topology:
         if from_ is None or to is None:
             raise ScenarioError(f"--topology {topology}: give the ends of the paths: --from, --to")
-        from anabranch.conversion.topology import Defaults, scenario_from
+        from anabranch.extras.topology import Defaults, scenario_from
 
         defaults = Defaults(rate_mbps, delay_ms)
         text = scenario_from(topology, from_, to, paths, shared=shared, defaults=defaults)

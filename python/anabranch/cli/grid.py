@@ -16,7 +16,7 @@ NARROWEST = 20
 """The width left to a column of prose, in characters."""
 
 _WORD = re.compile(r"[^\s.]+\.?|\.")
-"""What a header may be folded after: a word, or a part of a dotted key."""
+"""Places where a header may be folded: after a word, or a part of a dotted key."""
 
 
 class Grid(Table):

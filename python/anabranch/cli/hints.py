@@ -1,4 +1,4 @@
-"""What is not modelled, and the way out: a sentence behind the error of an unknown name or key."""
+"""Hints after the error of an unknown name or key: a feature that is not modelled, the way out."""
 
 import json
 import re

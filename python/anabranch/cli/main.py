@@ -26,10 +26,10 @@ from anabranch.cli import (
 from anabranch.cli.hints import with_way
 from anabranch.cli.notes import App, note, say
 from anabranch.cli.options import Json
-from anabranch.cli.theory import bounds, equilibrium, guarantees, optimum, proofs, queueing
+from anabranch.cli.theory import equilibrium, guarantees, optimum, proofs, queueing
 from anabranch.files import in_words
 from anabranch.formats import short_numbers
-from anabranch.rule_file import blamed
+from anabranch.rule.file import blamed
 from anabranch.scenario import ScenarioError, couplings, rules, schema
 from anabranch.theory.errors import NotConverged
 
@@ -42,7 +42,7 @@ NOT_CONVERGED = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
 READER_LEFT = 141
-"""What shells report for a process that SIGPIPE has ended."""
+"""Exit code in shells of a process that SIGPIPE has ended."""
 WORDS = {
     "Value error, ": "",
     "Input should be a valid integer, unable to parse string as an integer": "expected an integer",
@@ -129,7 +129,7 @@ def schema_command(
     if what == "scenario":
         print(schema())
     else:
-        from anabranch.result_schema import result_schema
+        from anabranch.result.schema import result_schema
 
         tables.print_json(result_schema())
 
@@ -174,7 +174,7 @@ theory = App(
     no_args_is_help=True,
     help="Study rules without packets: guarantees, equilibria, optima, queueing.",
 )
-for group in (guarantees, proofs, bounds, equilibrium, optimum, queueing):
+for group in (guarantees, proofs, equilibrium, optimum, queueing):
     group.register(theory)
 app.add_typer(theory, name="theory")
 

@@ -1,4 +1,4 @@
-"""What commands print on stderr beside errors, and how much of it: `--quiet` and `--verbose`."""
+"""Notes of commands on stderr, beside errors, and their selection: `--quiet` and `--verbose`."""
 
 import logging
 import signal
@@ -96,7 +96,7 @@ def can_resume(hint: str) -> None:
 
 
 def resume_hint() -> str:
-    """What follows the word "interrupted"."""
+    """Words that follow "interrupted"."""
     return f": {_resume}" if _resume else ""
 
 

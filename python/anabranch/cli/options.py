@@ -11,8 +11,8 @@ import typer
 from anabranch.cli.examples import check_example
 from anabranch.cli.notes import warn
 from anabranch.rule import Rule
-from anabranch.rule_check import problems
-from anabranch.rule_file import is_file_of, rule_of
+from anabranch.rule.check import problems
+from anabranch.rule.file import is_file_of, rule_of
 from anabranch.scenario import Scenario, ScenarioError, Toml, load, named
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file (TOML); - for stdin.")]
@@ -189,7 +189,7 @@ def pictures(formats: Any, width: Any, needs: Path | None) -> Pictures:
 ANY = "reno"
 """The algorithm of a scenario that has none, where the answer does not depend on it."""
 STDIN = "<stdin>"
-"""What a scenario from stdin is called in errors."""
+"""Name of a scenario from stdin in errors."""
 
 
 def scenario_of(

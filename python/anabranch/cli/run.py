@@ -262,8 +262,8 @@ def _repeat(
     jobs: int | None,
 ) -> None:
     """Repeat the runs of a result directory, answer, and say whether the tables are the same."""
-    from anabranch.manifest import Manifest
-    from anabranch.repetition import repeat, warnings
+    from anabranch.result.manifest import Manifest
+    from anabranch.runner.repetition import repeat, warnings
 
     stored = Manifest.read(file)
     for warning in warnings(stored):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from anabranch.caveats import caveats
 from anabranch.cli import sweep_tables, tables
 from anabranch.cli.notes import App, can_resume, note, warn
 from anabranch.cli.options import File, Jobs, Json, Set, algorithms, overrides, scenario_of
@@ -123,7 +122,8 @@ def sweep_command(
 
         anabranch sweep status rates
     """
-    from anabranch.asked import stand_in
+    from anabranch.result.caveats import caveats
+    from anabranch.runner.asked import stand_in
     from anabranch.sweeps.sweep import sweep
     from anabranch.sweeps.threshold import Thresholds, threshold
 
@@ -198,7 +198,7 @@ def _executor(dask: str | None, jobs: int | None) -> Iterator[tuple["Executor | 
     if dask is None:
         yield None, jobs
         return
-    from anabranch.sweeps import cluster
+    from anabranch.extras import cluster
 
     with cluster.dask(dask) as (executor, at_a_time):
         yield executor, jobs or at_a_time

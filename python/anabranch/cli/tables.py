@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from anabranch.core_types import Parameter, RuleInfo
     from anabranch.result import Result
-    from anabranch.theory.statement import Statement
+    from anabranch.statements.statement import Statement
 
 __all__ = ["new_table", "progress"]  # used as tables.new_table and tables.progress
 
@@ -232,7 +232,7 @@ def headline(result: "Result") -> None:
 
 
 def over_seeds(result: "Result") -> str:
-    """What the intervals of a result are."""
+    """Meaning of the intervals of a result."""
     from anabranch.runner import known_backend
 
     seeds = len(result.seeds)

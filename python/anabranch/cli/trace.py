@@ -7,7 +7,6 @@ import typer
 
 from anabranch.cli import tables
 from anabranch.cli.notes import App, note
-from anabranch.conversion.generated import KINDS, made
 from anabranch.conversion.traces import (
     COLUMNS,
     FORMATS,
@@ -38,6 +37,8 @@ def formats_command() -> None:
 
         anabranch trace formats
     """
+    from anabranch.conversion.described import KINDS  # with NumPy, which is slow to load
+
     table = tables.new_table("format", "what it has")
     for name, kind in FORMATS.items():
         table.add_row(name, kind.meaning)
@@ -122,6 +123,8 @@ def make_command(
 
         anabranch trace make leo leo.csv --seed 7 --duration-s 600
     """
+    from anabranch.conversion.described import KINDS, made
+
     if kind not in KINDS:
         raise ScenarioError(f"unknown kind {kind!r}: {expected_one_of(kind, list(KINDS))}")
     _refuse_existing(target, force)
@@ -142,7 +145,7 @@ def _write(target: Path, text: str) -> None:
 
 
 def _lacks(trace: LinkTrace, to: str) -> str:
-    """What a written trace does not say, and where it is said instead."""
+    """Columns that a written trace lacks, and the keys that give them instead."""
     written = set(trace.columns) & ({"rate_mbps"} if to == "mahimahi" else set(COLUMNS))
     missing = [name for name in COLUMNS if name not in written]
     if not missing:

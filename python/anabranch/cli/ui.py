@@ -46,8 +46,8 @@ def ui_command(
         anabranch ui results --port 8080 --no-browser
     """
     try:
-        from anabranch.ui.opened import open_path
-        from anabranch.ui.serve import serve
+        from anabranch.extras.ui.opened import open_path
+        from anabranch.extras.ui.serve import serve
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn"):
             raise

@@ -1,1 +1,1 @@
-"""What a comparison answers: in words, against a measurement, against single paths."""
+"""Answers of a comparison: in words, against a measurement, against single paths."""

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from anabranch.asked import Seeds, seeds_of
 from anabranch.result import Result, mean_with_interval
 from anabranch.runner import Progress, collect_parts, plan
+from anabranch.runner.asked import Seeds, seeds_of
 from anabranch.scenario import Scenario, path_names, toml_value
 
 SINGLE = "reno"
-"""What a single path runs: over one path every loss-based rule but CUBIC is Reno."""
+"""Rule of a single path: over one path every loss-based rule but CUBIC is Reno."""
 
 Single = dict[str, pd.DataFrame]
 """Per flow: path, seed and goodput_mbps over this path alone."""

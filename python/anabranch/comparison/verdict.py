@@ -1,4 +1,4 @@
-"""What a comparison shows, in words: a difference counts where its interval, paired by seed, does.
+"""A comparison in words: a difference counts where its interval, paired by seed, excludes 0.
 
 Each question has a 95 % level of its own: total goodput, goodput of each user, times of files,
 fairness, queues.
@@ -30,7 +30,7 @@ class Undecided:
     seeds: dict[str, float] = field(default_factory=dict)
 
     def advice(self, have: int) -> str:
-        """What to do about them; empty where there are none."""
+        """Remedy for them; empty where there are none."""
         if not self.seeds:
             return ""
         needed = [n for n in self.seeds.values() if math.isfinite(n)]

@@ -20,7 +20,7 @@ EXPECTED = "expected time_s and some of rate_mbps, delay_ms, loss"
 
 
 def separator(header: str) -> str:
-    """What separates the columns of a header."""
+    """Separator of the columns of a header."""
     return next((each for each in ",;\t" if each in header), ",")
 
 

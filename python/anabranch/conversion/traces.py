@@ -17,10 +17,10 @@ from anabranch.conversion.named_columns import columns, separator
 from anabranch.scenario import ScenarioError, expected_one_of
 
 COLUMNS = ("rate_mbps", "delay_ms", "loss")
-"""What a trace may have beside the time."""
+"""Columns that a trace may have beside the time."""
 
 OPPORTUNITY_BITS = 12_000
-"""What an opportunity of mahimahi carries: 1500 bytes."""
+"""Size of an opportunity of mahimahi: 1500 bytes."""
 
 BIN_S = 0.1
 """About over what a rate is averaged where a format has packets or opportunities."""

@@ -3,8 +3,6 @@
 import numpy as np
 from matplotlib.colors import to_rgb
 
-from anabranch.theory.array import Array
-
 DEFICIENCIES = {
     "protanopia": (
         (0.152286, 1.052583, -0.204868),
@@ -22,7 +20,7 @@ DEFICIENCIES = {
         (0.004733, 0.691367, 0.303900),
     ),
 }
-"""What is left of linear RGB: G. M. Machado, M. M. Oliveira and L. A. F. Fernandes, "A
+"""Parts of linear RGB that are seen: G. M. Machado, M. M. Oliveira and L. A. F. Fernandes, "A
 Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE Transactions on
 Visualization and Computer Graphics 15(6), 2009; the matrices of severity 1.0."""
 
@@ -34,12 +32,12 @@ APART = 15.0
 """The least `apart` of two colours of figures: at a glance they are not confused."""
 
 
-def apart(one: Array, other: Array) -> float:
+def apart(one: np.ndarray, other: np.ndarray) -> float:
     """The CIE 1976 difference of two colours as `seen`: the least over all kinds of vision."""
     return float(np.linalg.norm(one - other, axis=1).min())
 
 
-def seen(colour: str) -> Array:
+def seen(colour: str) -> np.ndarray:
     """CIE 1976 L*a*b*: a row for full vision, then one for each of `DEFICIENCIES`."""
     encoded = np.array(to_rgb(colour))
     linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
@@ -47,7 +45,7 @@ def seen(colour: str) -> Array:
     return np.array([_lab(np.clip(vision @ linear, 0, 1)) for vision in visions])
 
 
-def _lab(linear: Array) -> Array:
+def _lab(linear: np.ndarray) -> np.ndarray:
     to_xyz = np.array(XYZ)
     relative = to_xyz @ linear / to_xyz.sum(axis=1)
     edge = 6 / 29

@@ -1,7 +1,6 @@
 """A scenario's network: flows to the left, their paths through links to the right."""
 
 from functools import partial
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path
 
 from anabranch.core_types import PlainNetwork
-from anabranch.figures.boxes import box_of, boxes_of, flow_lines, link_lines
+from anabranch.figures.boxes import Layout, flow_lines, link_lines
 from anabranch.figures.over_time import FLOWS
 from anabranch.figures.panels import Drawing, Panel
 from anabranch.figures.style import BAND, DASHES, INK, LABELS
@@ -29,77 +28,55 @@ LINE = 0.17
 def network(result: Result) -> Drawing:
     """The network of the scenario: a colour per flow, a dash per path."""
     plain = result.scenario.network()
-    layout = _Layout(plain)
-    panel = Panel(partial(_draw, plain, layout), zero=False)
+    words = [line for flow in plain["flows"] for line in flow_lines(flow)]
+    start = LETTER * (max(map(len, words)) + 2)
+    layout = Layout(plain, start, GAP, LINK, STUB, LINE, lambda lines, _: LINE * (lines + 0.8))
+    panel = Panel(partial(_draw, plain, layout, start), zero=False)
     name = result.scenario.name or "scenario"
-    return Drawing([panel], f"{name}: network", layout.width, layout.height - 0.3)
+    return Drawing([panel], f"{name}: network", layout.width, _height(layout) - 0.3)
 
 
-class _Layout:
-    """Places in inches, y downwards."""
-
-    def __init__(self, plain: PlainNetwork) -> None:
-        routes = [path["links"] for flow in plain["flows"] for path in flow["paths"]]
-        self.boxes, columns = boxes_of(routes)
-        words = [line for flow in plain["flows"] for line in flow_lines(flow)]
-        self.start = LETTER * (max(map(len, words)) + 2)
-        self.left = [self.start + GAP + column * (GAP + LINK) for column in columns]
-        self.width = max(self.left) + LINK + STUB
-        texts = [link_lines(plain["links"][link]) for link, _ in self.boxes]
-        heights = [LINE * (len(text) + 0.8) for text in texts]
-        # A row for each box, so that a path to a later column passes no other box.
-        order = dict.fromkeys(
-            box_of(self.boxes, link, hop) for route in routes for hop, link in enumerate(route)
-        )
-        self.height_of = heights
-        self.top = [0.0] * len(heights)
-        y = 0.0
-        for box in order:
-            self.top[box] = y
-            y += heights[box] + LINE
-        lines = [LINE * (len(flow_lines(flow)) + 0.8) for flow in plain["flows"]]
-        self.flow_top = [0.0, *accumulate(lines)]
-        self.height = max(y, self.flow_top[-1])
+def _height(layout: Layout) -> float:
+    return max(layout.bottom, layout.flow_top[-1])
 
 
-def _draw(plain: PlainNetwork, layout: _Layout, axes: Axes) -> None:
+def _draw(plain: PlainNetwork, layout: Layout, start: float, axes: Axes) -> None:
     axes.set_axis_off()
     axes.set_xlim(0, layout.width)
-    axes.set_ylim(layout.height, -0.5 * LINE)
+    axes.set_ylim(_height(layout), -0.5 * LINE)
+    crossed = iter(layout.crossed)
     for number, flow in enumerate(plain["flows"]):
         colour = FLOWS[number % len(FLOWS)]
         middle = layout.flow_top[number] + LINE * len(flow_lines(flow)) / 2
         text = "\n".join(flow_lines(flow))
         axes.text(0, middle, text, va="center", color=INK, fontsize="small", linespacing=1.15)
-        paths = [path["links"] for path in flow["paths"]]
-        offsets = 0.09 * (np.arange(len(paths)) - (len(paths) - 1) / 2)
+        paths = len(flow["paths"])
+        offsets = 0.09 * (np.arange(paths) - (paths - 1) / 2)
         lane = 0.12 * (number - (len(plain["flows"]) - 1) / 2)
-        for order, (links, offset) in enumerate(zip(paths, offsets, strict=True)):
-            boxes = [box_of(layout.boxes, link, hop) for hop, link in enumerate(links)]
-            line = _line(layout, middle + offset, boxes, offset / 2 + lane)
+        for order, offset in enumerate(offsets):
+            line = _line(layout, start, middle + offset, next(crossed), offset / 2 + lane)
             dash = DASHES[order % len(DASHES)]
             axes.add_patch(PathPatch(line, fill=False, edgecolor=colour, linestyle=dash, lw=1.4))
-    for box, (link, _) in enumerate(layout.boxes):
+    for box, link in enumerate(layout.links):
         x, y = layout.left[box], layout.top[box]
         look: dict[str, Any] = {
             "boxstyle": "round,pad=0,rounding_size=0.06",
             "facecolor": BAND,
         }
-        size = (LINK, layout.height_of[box])
+        size = (LINK, layout.heights[box])
         axes.add_patch(FancyBboxPatch((x, y), *size, edgecolor=LABELS, zorder=3, **look))
-        text = "\n".join(link_lines(plain["links"][link]))
-        place = (x + LINK / 2, y + layout.height_of[box] / 2)
+        text = "\n".join(link_lines(link))
+        place = (x + LINK / 2, y + layout.heights[box] / 2)
         axes.text(
             *place, text, ha="center", va="center", fontsize="small", zorder=4, linespacing=1.15
         )
 
 
-def _line(layout: _Layout, y: float, boxes: list[int], lane: float) -> Path:
+def _line(layout: Layout, x: float, y: float, boxes: list[int], lane: float) -> Path:
     """From a flow through its links to the right edge."""
-    x = layout.start
     points, codes = [(x, y)], [Path.MOVETO]
     for box in boxes:
-        half = layout.height_of[box] / 2
+        half = layout.heights[box] / 2
         to_y = layout.top[box] + half + max(-half, min(lane, half))
         middle, end = (x + layout.left[box]) / 2, layout.left[box]
         points += [(middle, y), (middle, to_y), (end, to_y), (end + LINK, to_y)]

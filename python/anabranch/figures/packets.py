@@ -1,5 +1,6 @@
 """The figure of theory meets packets: predicted against measured shares, a panel for each rule."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from pandas import DataFrame
 
 from anabranch.figures import style
 from anabranch.figures.style import BAND, DIAGONAL, LABELS, PAPER
 from anabranch.formats import share
-from anabranch.theory.fluid.against_packets import Comparison, band
 
 NAME = "theory-meets-packets"
 TICKS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -28,18 +29,22 @@ SHEET: dict[Any, Any] = {
 }
 
 
-def draw(comparison: Comparison) -> Figure:
-    """Small multiples with one scale: on the diagonal theory and packets agree."""
-    rules = comparison.rules
+def draw(flows: DataFrame, bands: Mapping[str, float]) -> Figure:
+    """Small multiples with one scale: on the diagonal theory and packets agree.
+
+    `flows` are those of a `Comparison`, `bands` the worst deviation that is expected of each rule,
+    as a fraction.
+    """
+    rules = list(bands)
     columns = min(5, len(rules))
     rows = -(-len(rules) // columns)
-    shares = comparison.flows[["predicted", "measured"]]
+    shares = flows[["predicted", "measured"]]
     limits = 0.8 * float(shares.min().min()), min(1.0, 1.25 * float(shares.max().max()))
     with matplotlib.rc_context(SHEET):
         figure = Figure(figsize=(2.25 * columns, 2.45 * rows + 0.75))
         panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         for axes, rule in zip(panels.flat, rules, strict=False):
-            _panel(axes, comparison, rule, limits)
+            _panel(axes, flows[flows["rule"] == rule], rule, limits, bands[rule])
         for axes in panels.flat[len(rules) :]:
             axes.set_axis_off()
         figure.supxlabel("share of all goodput: fluid equilibrium", fontsize="medium", color=LABELS)
@@ -48,15 +53,15 @@ def draw(comparison: Comparison) -> Figure:
     return figure
 
 
-def write(comparison: Comparison, directory: Path) -> None:
+def write(flows: DataFrame, bands: Mapping[str, float], directory: Path) -> None:
     """Write the figure into a directory, as SVG and as PNG."""
     directory.mkdir(parents=True, exist_ok=True)
-    style.save(draw(comparison), directory / NAME)
+    style.save(draw(flows, bands), directory / NAME)
 
 
-def _panel(axes: Axes, comparison: Comparison, rule: str, limits: tuple[float, float]) -> None:
-    flows = comparison.flows[comparison.flows["rule"] == rule]
-    _, worst = band(rule)
+def _panel(
+    axes: Axes, flows: DataFrame, rule: str, limits: tuple[float, float], worst: float
+) -> None:
     line = np.array(limits)
     axes.fill_between(line, line * (1 - worst), line * (1 + worst), color=BAND, linewidth=0)
     axes.plot(line, line, color=DIAGONAL, linewidth=0.8)

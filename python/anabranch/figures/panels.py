@@ -61,7 +61,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What a kind of figure shows of a result."""
+    """One kind of figure of a result."""
 
     panels: Sequence[Panel]
     caption: str
@@ -88,7 +88,7 @@ def titled(flow: str, rule: str, algorithm: str) -> str:
 
 
 def over_seeds(result: Result) -> str:
-    """What bars and intervals are."""
+    """Meaning of bars and intervals."""
     return one_trajectory(result) or f"means and 95 % intervals over {len(result.seeds)} seeds"
 
 
@@ -208,7 +208,7 @@ def _only_at_the_edge(
 
 
 def _caption(figure: Figure, words: str, alone: bool) -> None:
-    """What the figure shows, in lines that fit: over its only panel, or above all."""
+    """Title of the figure in lines that fit: over its only panel, or above all."""
     text = fill(words, int(LETTERS_PER_INCH * figure.get_figwidth()))
     if alone:
         figure.axes[0].set_title(text, loc="left", fontsize="small", color=LABELS)

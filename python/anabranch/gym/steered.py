@@ -1,4 +1,4 @@
-"""What the environments share: a run that agents steer, what they see of it, and the reward."""
+"""Common part of the environments: a run that agents steer, their observations, the reward."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -137,7 +137,7 @@ class Steered:
         return self._observe(self.now_s - began_s)
 
     def start(self) -> dict[str, Observation]:
-        """What agents see at first."""
+        """First observations of the agents."""
         return self._observe(0.0)
 
     def _step_s(self) -> float:

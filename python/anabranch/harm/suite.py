@@ -12,20 +12,20 @@ from typing import Any
 
 import pandas as pd
 
-from anabranch.asked import Algorithm, Seeds, seeds_of
 from anabranch.intervals import Difference, paired_difference
 from anabranch.result import Result
 from anabranch.runner import Progress, collect_parts, known_backend, plan
+from anabranch.runner.asked import Algorithm, Seeds, seeds_of
 from anabranch.scenario import load, settings
 
 HARMLESS = 0.95
 """A rule harms where it gets less than this share of the best single path's goodput."""
 
 UNCOUPLED = ("reno", "cubic")
-"""What every rule is compared with."""
+"""Rules with which every other is compared."""
 
 SINGLE = "reno"
-"""What the single paths run: over one path every loss-based rule but CUBIC is Reno."""
+"""Rules of the single paths: over one path every loss-based rule but CUBIC is Reno."""
 
 
 @dataclass(frozen=True)

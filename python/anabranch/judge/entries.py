@@ -6,12 +6,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
-from anabranch.papers.entries.reader import REST, Tag, Values, Where, check_call, read_files
-from anabranch.papers.quantities import QUANTITIES
+from anabranch.conversion.described import Delays, Steps, Walk, csv, mahimahi
+from anabranch.experiments.lack import Lack
+from anabranch.experiments.quantities import QUANTITIES
 from anabranch.scenario import ScenarioError
-from anabranch.study.lack import Lack
-from anabranch.study.traces import Delays, Steps, Walk, csv, mahimahi
 from anabranch.sweeps import space
+from anabranch.typed_toml import REST, Tag, Values, Where, check_call, read_files
 
 FOLDER = Path(__file__).parents[1] / "_judge"
 
@@ -27,7 +27,7 @@ class Measure:
     quantity: str
     """The function of a run that gives it (docs/reference/paper-files.md)."""
     label: str
-    """What it is, with its unit."""
+    """Words for the number, with its unit."""
     why: str
     """The reason for the bound."""
     at_most: float | None = None
@@ -119,7 +119,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Reference:
-    """What the rule is compared with at each point: the same network, with other rules."""
+    """Runs with which the rule is compared at each point: the same network, with other rules."""
 
     rules: tuple[str, ...]
     set: Values = field(default_factory=dict)
@@ -128,7 +128,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Needs:
-    """What has to exist before an item can be tested."""
+    """Parts that have to exist before an item can be tested."""
 
     rule: str | None = None
     """A rule of the table."""
@@ -195,7 +195,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Quick:
-    """What `--quick` changes."""
+    """Changes by `--quick`."""
 
     seeds: int
     set: Values = field(default_factory=dict)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from anabranch.judge.entries import FOLDER, Entries, Item, Point, Sample
-from anabranch.papers.entries.reader import Values
 from anabranch.scenario import Scenario, ScenarioError, load, toml_value
 from anabranch.sweeps import space
 from anabranch.sweeps.space import Interval
+from anabranch.typed_toml import Values
 
 LINK = "links.bottleneck"
 USUAL = {"rate_mbps": 10.0, "rtt_ms": 40.0, "buffer_bdp": 1.0}
@@ -26,7 +26,7 @@ class Network:
     """Values of the scenario that the point replaces, by dotted key."""
     scenario: Scenario
     references: Mapping[str, Scenario]
-    """What each rule of the reference runs."""
+    """Scenario of each rule of the reference."""
     sampled: Values
     """Where the point was drawn, by the keys of the sample."""
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from anabranch._core import VERSION, rules, schema
-from anabranch.asked import check_jobs
-from anabranch.caveats import caveats
 from anabranch.judge import checks, search
 from anabranch.judge.entries import Entries, Item, open_items
 from anabranch.judge.networks import Network, checked, unmet
@@ -24,8 +22,10 @@ from anabranch.judge.verdict import (
     not_tested,
     of_numbers,
 )
-from anabranch.rule_check import Oddity
+from anabranch.result.caveats import caveats
+from anabranch.rule.check import Oddity
 from anabranch.runner import Progress
+from anabranch.runner.asked import check_jobs
 from anabranch.scenario import ScenarioError
 from anabranch.sweeps.point import Point
 from anabranch.sweeps.store import Store
@@ -44,7 +44,7 @@ SANE = Item(
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is known of a rule."""
+    """Answers for a rule."""
 
     subject: Subject
     quick: bool
@@ -52,7 +52,7 @@ class Judgement:
     rfc: int
     verdicts: Sequence[Verdict]
     warnings: Sequence[str] = ()
-    """What `run` would have warned of, with the items that it concerns."""
+    """Warnings that `run` would have printed, with the items that they concern."""
 
     def of(self, result: str) -> list[Verdict]:
         """The items with this result."""
@@ -140,7 +140,7 @@ def suited(entries: Entries, subject: Subject) -> Entries:
 def _warnings(
     items: Mapping[str, Item], planned: Mapping[str, Sequence[Network]], runs: Runs
 ) -> list[str]:
-    """What `run` warns of at the first point of each item, each once."""
+    """Warnings of `run` at the first point of each item, each once."""
     found: dict[str, list[str]] = {}
     for name, own in planned.items():
         network, on = own[0], items[name].on

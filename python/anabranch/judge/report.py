@@ -1,4 +1,4 @@
-"""What a judgement writes: a page, the data, counterexamples, a manifest."""
+"""Files of a judgement: a page, the data, counterexamples, a manifest."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,12 +6,12 @@ from typing import Any
 
 import jinja2
 
-from anabranch import manifest
 from anabranch.files import MANIFEST
 from anabranch.formats import csv_table, json_text
 from anabranch.judge import counterexample
 from anabranch.judge.outcome import Judgement
 from anabranch.judge.verdict import Verdict
+from anabranch.result import manifest
 
 COUNTEREXAMPLES = "counterexamples"
 """The folder of the scenarios in which the rule fails."""

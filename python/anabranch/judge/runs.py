@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from anabranch.experiments.quantities import measure
 from anabranch.judge.entries import Measure
 from anabranch.judge.networks import Network
 from anabranch.judge.subject import Subject
-from anabranch.papers.quantities import measure
 from anabranch.result import Result
 from anabranch.runner import BACKENDS
 from anabranch.scenario import Scenario, ScenarioError

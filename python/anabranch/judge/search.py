@@ -15,7 +15,7 @@ def search(
     quick: bool,
     measured: Callable[[Sequence[Network]], list[Number]],
 ) -> list[Number]:
-    """What further points of a sample give; `measured` runs them."""
+    """Numbers of further points of a sample; `measured` runs them."""
     if item.sample is None:
         return []
     rounds = item.sample.quick_rounds if quick else item.sample.rounds

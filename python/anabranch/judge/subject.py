@@ -6,8 +6,8 @@ from pathlib import Path
 
 from anabranch import _core
 from anabranch.rule import Rule
-from anabranch.rule_check import Oddity, random_states
-from anabranch.rule_file import checked, in_file, in_one_line, made
+from anabranch.rule.check import Oddity, random_states
+from anabranch.rule.file import checked, in_file, in_one_line, made
 from anabranch.scenario import ScenarioError, rules
 
 PATHS = (1, 2, 3, 8)
@@ -37,7 +37,7 @@ class Subject:
         return cls(text, place[1], made(*place), place[0])
 
     def oddity(self) -> Oddity | None:
-        """What is wrong with a rule in Python that answers; None of a rule of the table.
+        """Fault of a rule in Python that answers; None for a rule of the table.
 
         Raises `ScenarioError` where an answer is no finite number, and where the rule raises.
         """

@@ -46,7 +46,7 @@ class Number:
         """Whether it is within the bound."""
         return self.margin >= 1
 
-    def crosses(self, seed: int) -> float:
+    def margin_of(self, seed: int) -> float:
         """The margin with this seed alone."""
         own = {name: values.get(seed, math.nan) for name, values in self.references.items()}
         return _margin(self.measure, self.seeds[seed], self.measure.bound(own))
@@ -54,8 +54,8 @@ class Number:
     @property
     def counterexample_seeds(self) -> list[int]:
         """The seed that alone crosses the bound by most; all of them, if none does alone."""
-        worst = min(self.seeds, key=self.crosses)
-        return [worst] if self.crosses(worst) < 1 else list(self.seeds)
+        worst = min(self.seeds, key=self.margin_of)
+        return [worst] if self.margin_of(worst) < 1 else list(self.seeds)
 
     @property
     def in_words(self) -> str:
@@ -111,7 +111,7 @@ def _plain(value: float) -> float | None:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known of an item."""
+    """Answer to an item."""
 
     name: str
     item: Item

@@ -17,12 +17,12 @@ from anabranch.formats import csv_table, interval, markdown_table, number, perce
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.experiments import Measure
 from anabranch.papers.entries.paper import Item, Paper
-from anabranch.papers.entries.reader import Values
 from anabranch.papers.folder import open_paper
 from anabranch.papers.reproduce import measure_all, part
 from anabranch.result import mean_with_interval
 from anabranch.runner import Progress, known_backend
 from anabranch.scenario import ScenarioError
+from anabranch.typed_toml import Values
 
 Means = dict[tuple[str, str, str], tuple[float, float, bool] | None]
 """Mean, half its 95 % interval and whether a run was too late (docs/reference/lab.md), by item,

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from anabranch.experiments.quantities.table import rows
+from anabranch.experiments.quantities.tail_index import ccdf, tail_fit
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.figures import Line, Series, Sweep, Tail
 from anabranch.papers.entries.published import Metric
-from anabranch.papers.quantities.table import rows
 from anabranch.result import Result, between
-from anabranch.theory.queueing.tail_index import ccdf, tail_fit
 
 TAIL_POINTS = 200
 """Points of a curve of a tail, evenly spaced on a log axis."""
@@ -29,7 +29,7 @@ class Curve:
     name: str
     """The legend entry: labels joined by dots."""
     algorithm: str
-    """What its colour is chosen by: the last part of a case, or an algorithm."""
+    """Key of its colour: the last part of a case, or an algorithm."""
     x: Sequence[float]
     y: Sequence[float]
     interval: Sequence[float | None] = ()

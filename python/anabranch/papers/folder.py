@@ -11,8 +11,8 @@ from anabranch.papers.entries.consistency import check_files, check_paper
 from anabranch.papers.entries.experiments import Experiments
 from anabranch.papers.entries.paper import Item, Paper
 from anabranch.papers.entries.published import Errata, Published
-from anabranch.papers.entries.reader import read_files
 from anabranch.scenario import ScenarioError, expected_one_of
+from anabranch.typed_toml import read_files
 
 FOLDER = Path(__file__).parents[1] / "_papers"
 

@@ -2,12 +2,12 @@
 
 import jinja2
 
+from anabranch.figures.network_svg import topology
 from anabranch.formats import number, percent
 from anabranch.papers.judge import Verdict
 from anabranch.papers.report import Report, measured
 from anabranch.papers.summary import NEAR, Summary, cells
 from anabranch.papers.svg import Pictures
-from anabranch.papers.topology import topology
 
 OPEN = 12
 """Tables with at most so many numbers are not folded."""

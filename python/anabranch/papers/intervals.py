@@ -3,8 +3,8 @@
 The standard error of a margin says how far other seeds would move it. For means it is the
 jackknife's, from the margins of the averages without each seed in turn. For medians, for which the
 jackknife is not consistent, it is the bootstrap's, from the margins of the medians of seeds drawn
-with replacement. Cases with the same seeds are averaged over the same sets of them, so that what a
-seed does to both cancels.
+with replacement. Cases with the same seeds are averaged over the same sets of seeds: the effect of
+a seed on both cancels.
 """
 
 import math
@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from anabranch.intervals import seeds_to_decide
-from anabranch.papers.checks import Comparison, Number, Numbers
+from anabranch.papers.entries.checks import Comparison, Number, Numbers
 
 DRAWS = 2000
 """Sets of seeds of the bootstrap."""

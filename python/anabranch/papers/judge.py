@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from anabranch.intervals import MOST_SEEDS
-from anabranch.papers.checks import ByHand, ByStatement, Check, Missing, Numbers
+from anabranch.papers.entries.checks import ByHand, ByStatement, Check, Missing, Numbers
 from anabranch.papers.entries.claims import Stated
 from anabranch.papers.intervals import Decision, Spread
 from anabranch.scenario import ScenarioError
-from anabranch.theory.statement import WORDS, Statement
+from anabranch.statements.statement import WORDS, Statement
 
 
 class Verdict(StrEnum):

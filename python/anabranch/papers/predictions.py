@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from anabranch.experiments.quantities.rates import drop_percent
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.experiments import Group, Setup
 from anabranch.papers.entries.paper import Item, Paper
-from anabranch.papers.entries.reader import Values
-from anabranch.papers.quantities.rates import drop_percent
 from anabranch.scenario import Scenario, load
 from anabranch.theory.network import Network
 from anabranch.theory.optimum.fixed_points import fixed_point, is_by_loss
 from anabranch.theory.optimum.optimum import Optimum, optima
+from anabranch.typed_toml import Values
 
 FIXED_POINT = "computed_fixed_point"
 OPTIMUM = "computed_optimum"
@@ -126,7 +126,7 @@ QUANTITIES: Mapping[str, Callable[[Predicted, Values], float | None]] = {
     ),
     "link_loss_probability": lambda run, parameters: run.loss.get(parameters["link"]),
 }
-"""What is predicted of a run, by the name of the quantity that measures it."""
+"""Predictions of a run, by the name of the quantity that measures it."""
 
 
 def _measured(

@@ -13,10 +13,10 @@ import pandas as pd
 from anabranch.core_types import PlainNetwork
 from anabranch.formats import interval
 from anabranch.intervals import median_with_interval
-from anabranch.papers.checks import Number
 from anabranch.papers.curves import Drawing, sweep
 from anabranch.papers.entries import paper as entries
 from anabranch.papers.entries.case import Case
+from anabranch.papers.entries.checks import Number
 from anabranch.papers.entries.claims import Choice
 from anabranch.papers.entries.experiments import Assumed
 from anabranch.papers.entries.figures import Bars, Sweep
@@ -25,7 +25,7 @@ from anabranch.papers.intervals import Spread
 from anabranch.papers.judge import Claim, Verdict, judge_claim
 from anabranch.result import mean_with_interval
 from anabranch.scenario import load
-from anabranch.theory.statement import Statement
+from anabranch.statements.statement import Statement
 
 NEAR, OFF = 0.1, 0.3
 """Relative differences of a measured number from the printed one, to which both are compared."""
@@ -169,10 +169,10 @@ class Report:
     """The meaning of each kind of theory value."""
     assumed: Sequence[Assumed]
     choices: Mapping[str, Choice]
-    """What was chosen after results were seen, by name."""
+    """Choices made after results were seen, by name."""
     errata: Sequence[Erratum]
     statements: Sequence[Statement]
-    """What the paper states, tested by calculation."""
+    """Statements of the paper, tested by calculation."""
     scenarios: Mapping[str, str]
     """The text of the scenario files, by name."""
     networks: Mapping[str, PlainNetwork]

@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 import pandas as pd
 
+from anabranch.experiments.quantities import measure
+from anabranch.experiments.quantities.rates import drop_percent
 from anabranch.files import output, refuse_full, staged
 from anabranch.papers import curves
 from anabranch.papers.curves import Drawing
@@ -16,15 +18,13 @@ from anabranch.papers.entries.experiments import Drop, Group, Measure, Setup
 from anabranch.papers.entries.figures import Series, Tail
 from anabranch.papers.entries.paper import Item, Paper
 from anabranch.papers.folder import known_papers, open_paper
-from anabranch.papers.quantities import measure
-from anabranch.papers.quantities.rates import drop_percent
 from anabranch.papers.report import Report, report_of
 from anabranch.papers.summary import Summary
 from anabranch.result import Result
 from anabranch.runner import BACKENDS, Progress, collect, collect_parts, plan
 from anabranch.scenario import ScenarioError, load
+from anabranch.statements.papers import PAPERS, statements_of
 from anabranch.theory.errors import NotConverged
-from anabranch.theory.statements import PAPERS, statements_of
 
 Name: TypeAlias = tuple[str, str, str]
 """Item, metric and case of a number."""
@@ -185,7 +185,7 @@ class Planned:
 
     @classmethod
     def of(cls, paper: Paper, name: str) -> "Planned":
-        """What a paper takes in the runs of a group."""
+        """Measures of a paper in the runs of a group."""
         group, measures, figures = paper.groups[name], paper.measures(name), paper.drawn(name)
         takers = [*(taken for _, taken in measures), *(figure for _, figure in figures)]
         setups = [one for one in group.setups() if any(taker.takes(one.case) for taker in takers)]

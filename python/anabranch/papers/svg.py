@@ -38,7 +38,7 @@ SYMBOLS = ["o", "s", "^", "D", "v"]
 """Markers of the kinds of theory value, beside their line styles."""
 
 Entry = Patch | Line2D
-"""What a legend explains."""
+"""Entries of a legend."""
 
 
 class Pictures:

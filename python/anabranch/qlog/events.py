@@ -50,7 +50,7 @@ class Event:
     time_ms: float
     name: str
     path: str | None
-    """What the file calls the path; None where it does not say."""
+    """Name of the path in the file; None where it has none."""
     data: Mapping[str, Any]
     place: str
     """The file and the number of the record, for errors."""

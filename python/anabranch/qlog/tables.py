@@ -89,8 +89,8 @@ class _Sample:
 
 
 @dataclass
-class _Path:
-    """What is known of a path so far."""
+class _PathState:
+    """State of a path so far."""
 
     now: _Sample = field(default_factory=_Sample)
     sent: int = 0
@@ -133,10 +133,10 @@ class _Path:
 
 @dataclass
 class _Recorded:
-    """What a trace says."""
+    """Contents of a trace."""
 
     name: str
-    paths: dict[int, _Path] = field(default_factory=dict)
+    paths: dict[int, _PathState] = field(default_factory=dict)
     samples: list[tuple[float, int, _Sample]] = field(default_factory=list)
     largest: int = 0
 
@@ -153,7 +153,7 @@ def _take(found: _Recorded, event: Event) -> None:
     if event.name not in (METRICS, "packet_sent", "packet_lost"):
         return
     number = int(event.path or 0)
-    path = found.paths.setdefault(number, _Path())
+    path = found.paths.setdefault(number, _PathState())
     if event.name == METRICS:
         if sample := path.update(event.data):
             found.samples.append((event.time_ms / 1e3, number, sample))

@@ -1,4 +1,4 @@
-"""What a run samples of each path, as qlog files."""
+"""Samples of each path of a run, as qlog files."""
 
 import json
 import os

@@ -1,7 +1,7 @@
 """Files of other programs as connections with paths and samples: `ss -tin` and `iperf3 -J`."""
 
 from anabranch.readers.choice import Taken, taken
-from anabranch.readers.connection import Connection, Path, Recording, Sample
+from anabranch.readers.connection import Connection, MeasuredPath, Recording, Sample
 from anabranch.readers.recording import read
 
-__all__ = ["Connection", "Path", "Recording", "Sample", "Taken", "read", "taken"]
+__all__ = ["Connection", "MeasuredPath", "Recording", "Sample", "Taken", "read", "taken"]

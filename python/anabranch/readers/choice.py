@@ -16,7 +16,7 @@ LISTED = 20
 
 @dataclass(frozen=True)
 class Taken:
-    """What was taken of a file, and the line that says so."""
+    """A connection chosen from a file, and the line that says so."""
 
     connections: tuple[Connection, ...]
     said: str

@@ -1,4 +1,4 @@
-"""What a file of measurements has: connections, their paths, and samples over time."""
+"""Contents of a file of measurements: connections, their paths, and samples over time."""
 
 import pathlib
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sample:
-    """What a path or connection has moved at one time. `rtt_ms`: None where it is not logged."""
+    """State of a path or connection at one time. `rtt_ms`: None where it is not logged."""
 
     time_s: float
     """Since the first sample of the file."""
@@ -16,7 +16,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Path:
+class MeasuredPath:
     """A subflow of Multipath TCP, or the only path of a connection."""
 
     local: str
@@ -47,7 +47,7 @@ class Connection:
     unknown: str = ""
     rtt_ms: float | None = None
     """Mean over the paths, weighted by their bytes."""
-    paths: tuple[Path, ...] = ()
+    paths: tuple[MeasuredPath, ...] = ()
     samples: tuple[Sample, ...] = ()
     reverse: bool = False
     """Whether the data goes from the server to the client of a test in both directions."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from anabranch._core import ScenarioError
-from anabranch.readers.connection import Connection, Path, Recording, Sample
+from anabranch.readers.connection import Connection, MeasuredPath, Recording, Sample
 
 Document = Mapping[str, Any]
 
@@ -125,7 +125,7 @@ def _streams(document: Document) -> Iterator[Connection]:
             unknown = "no data was moved"
         rtt = (sender or {}).get("mean_rtt") if sent else None
         rtt_ms = rtt / 1e3 if rtt else None
-        path = Path(local, remote, count, rtt_ms, logged)
+        path = MeasuredPath(local, remote, count, rtt_ms, logged)
         yield Connection(
             label, sent, count, seconds, goodput, unknown, rtt_ms, (path,), logged, sent == server
         )
@@ -146,7 +146,7 @@ def _datagrams(
         "UDP at a rate that was given has no congestion control to compare: repeat the test "
         "without -u",
         None,
-        (Path(local, remote, int(udp.get("bytes", 0))),),
+        (MeasuredPath(local, remote, int(udp.get("bytes", 0))),),
         (),
         reverse,
         "UDP",

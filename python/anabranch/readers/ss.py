@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
-from anabranch.readers.connection import Connection, Path, Recording, Sample
+from anabranch.readers.connection import Connection, MeasuredPath, Recording, Sample
 
 SOCKET = re.compile(
     r"(?:(?P<kind>tcp|mptcp)\s+)?(?:(?P<state>[A-Z][A-Z0-9-]+)\s+)?\d+\s+\d+\s+"
@@ -177,7 +177,7 @@ def _connection(
     return Connection(label, sent, moved, seconds, goodput, unknown, rtt_ms, paths, tuple(samples))
 
 
-def _path(sockets: Sequence[_Socket | None], counter: str, times: Sequence[float]) -> Path:
+def _path(sockets: Sequence[_Socket | None], counter: str, times: Sequence[float]) -> MeasuredPath:
     found = [(i, s) for i, s in enumerate(sockets) if s is not None]
     rtts = [_rtt_ms(s) for _, s in found]
     known = [rtt for rtt in rtts if rtt is not None]
@@ -188,7 +188,7 @@ def _path(sockets: Sequence[_Socket | None], counter: str, times: Sequence[float
     )
     last = found[-1][1]
     mean = sum(known) / len(known) if known else None
-    return Path(last.local, last.remote, last.count(counter), mean, samples)
+    return MeasuredPath(last.local, last.remote, last.count(counter), mean, samples)
 
 
 def _rtt_ms(socket: _Socket) -> float | None:

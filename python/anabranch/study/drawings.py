@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from anabranch import _core
-from anabranch.papers.entries.reader import Tag, Where
+from anabranch.typed_toml import Tag, Where
 
 
 @dataclass(frozen=True)

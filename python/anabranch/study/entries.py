@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from anabranch.papers.entries.reader import REST, Values, Where, check_call
-from anabranch.papers.quantities import QUANTITIES
+from anabranch.conversion.described import Trace, mahimahi
+from anabranch.experiments.lack import Lack
+from anabranch.experiments.quantities import QUANTITIES
 from anabranch.study.drawings import Drawing
-from anabranch.study.lack import Lack
-from anabranch.study.traces import Trace, mahimahi
+from anabranch.typed_toml import REST, Values, Where, check_call
 
 Backend = Literal["sim", "quic", "fluid", "kernel"]
 
@@ -22,9 +22,9 @@ class Source:
     """Authors, title, and where it was published."""
     year: int
     read: str
-    """What was read of it, such as "abstract" or "section 2"."""
+    """Part of it that was read, such as "abstract" or "section 2"."""
     takes: str
-    """What the study takes from it."""
+    """Content that the study takes from it."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Measure:
     quantity: str
     """The function of a run that gives it (docs/reference/paper-files.md)."""
     label: str
-    """What it is, with its unit."""
+    """Words for the number, with its unit."""
     cases: tuple[str, ...]
     best_of: tuple[str, ...] = ()
     """Baselines; the number is divided by the largest one that these cases give."""
@@ -77,9 +77,9 @@ class Verdict:
     measure: str
     case: str
     says: str
-    """What the number is, as the beginning of a sentence."""
+    """Words for the number, as the beginning of a sentence."""
     holds: str
-    """What it means that a number is within the bounds, such as "at most a TCP's share"."""
+    """Meaning of a number within the bounds, such as "at most a TCP's share"."""
     at_least: float | None = None
     at_most: float | None = None
     where: Where = field(default=Where(), compare=False, repr=False)
@@ -92,7 +92,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Quick:
-    """What `--quick` changes."""
+    """Changes by `--quick`."""
 
     seeds: int
     set: Values = field(default_factory=dict)
@@ -116,7 +116,7 @@ class Entries:
     verdict: Verdict
     figure: Drawing
     not_modelled: tuple[Lack, ...] = ()
-    """What the field's experiments have and this study lacks."""
+    """Features of the field's experiments that this study lacks."""
     traces: Mapping[str, Trace] = field(default_factory=dict)
     """Rate traces, by the name of the file that scenarios give."""
     where: Where = field(default=Where(), compare=False, repr=False)

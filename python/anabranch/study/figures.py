@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from anabranch.conversion.described import rates_at
 from anabranch.figures.style import BAND, INK, LABELS, SHEET, style
 from anabranch.study.drawings import Curve, Distribution, Plane, Time
 from anabranch.study.outcome import Outcome
-from anabranch.study.traces import rates_at
 from anabranch.study.values import numbers
 
 WIDTH = 5.0
@@ -84,7 +84,7 @@ def _panels(
 
 
 def _key(figure: Figure, keys: Sequence[Any], caption: str) -> None:
-    """What lines mean, under the caption, above the panels."""
+    """Legend of the lines, under the caption, above the panels."""
     legend = figure.legend(
         handles=keys,
         title=caption,

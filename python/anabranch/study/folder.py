@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from anabranch.papers.entries.reader import Where, read_files
 from anabranch.scenario import ScenarioError, expected_one_of
 from anabranch.study.entries import Entries, Study
+from anabranch.typed_toml import Where, read_files
 
 FOLDER = Path(__file__).parents[1] / "_studies"
 

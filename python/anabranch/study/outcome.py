@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 
 from anabranch._core import VERSION
-from anabranch.asked import Algorithm, check_jobs
 from anabranch.formats import interval, latex_table, markdown_table, records
 from anabranch.runner import Progress
+from anabranch.runner.asked import Algorithm, check_jobs
 from anabranch.scenario import ScenarioError
 from anabranch.study import values
 from anabranch.study.entries import Study
@@ -23,7 +23,7 @@ from anabranch.study.verdict import judge, sentence
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a study found."""
+    """Result of a study."""
 
     study: Study
     backend: str
@@ -33,7 +33,7 @@ class Outcome:
     rows: pd.DataFrame
     """A row per measure, case, rule and seed."""
     samples: Samples
-    """What the figure draws from single runs."""
+    """Data of single runs that the figure draws."""
     failures: Mapping[str, str]
     """The runs that failed, with the reason."""
     late: Sequence[str]

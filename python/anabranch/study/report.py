@@ -1,14 +1,14 @@
-"""What a study writes: table, numbers per seed, figure, its own files, and a manifest."""
+"""Files of a study: table, numbers per seed, figure, its own files, and a manifest."""
 
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from anabranch import manifest
 from anabranch.figures import style
 from anabranch.files import MANIFEST
 from anabranch.formats import csv_table, json_text, number
+from anabranch.result import manifest
 from anabranch.study.figures import draw
 from anabranch.study.folder import open_study
 from anabranch.study.outcome import Outcome

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch import kernel
-from anabranch.asked import Algorithm, algorithms_of
-from anabranch.papers.entries.reader import Where
 from anabranch.result import Result
 from anabranch.rule import Rule
 from anabranch.runner import BACKENDS, Progress, known_backend
+from anabranch.runner.asked import Algorithm, algorithms_of
 from anabranch.scenario import Scenario, ScenarioError, named, rules, toml_value
 from anabranch.study.entries import Case, Study
 from anabranch.sweeps import tables
@@ -18,11 +17,12 @@ from anabranch.sweeps.execute import engine
 from anabranch.sweeps.point import Point, build, point
 from anabranch.sweeps.store import Directory, Memory, Store
 from anabranch.sweeps.sweep import define
+from anabranch.typed_toml import Where
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What runs."""
+    """Rules, points and seeds that run."""
 
     study: Study
     rules: Sequence[str]
@@ -146,7 +146,7 @@ def execute(
 
 
 def _definition(planned: Plan) -> dict[str, object]:
-    """What the store consists of."""
+    """Definition of the store."""
     return {
         "anabranch": build(),
         "study": planned.study.name,

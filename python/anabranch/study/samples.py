@@ -1,4 +1,4 @@
-"""What a figure needs of single runs: samples over time, or values to count."""
+"""Data of single runs for a figure: samples over time, or values to count."""
 
 from dataclasses import dataclass, field
 

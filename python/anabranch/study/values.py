@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from anabranch.papers.quantities import measure
+from anabranch.experiments.quantities import measure
 from anabranch.result import mean_with_interval
 from anabranch.scenario import ScenarioError
 from anabranch.study.entries import Entries, Measure

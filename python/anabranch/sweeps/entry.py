@@ -25,7 +25,7 @@ class Damaged(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """What is stored of one point."""
+    """Stored result of one point."""
 
     about: Mapping[str, Any]
     """`key`, `anabranch` (version), `values`, `algorithm`, `seed`; `failure` where it failed."""

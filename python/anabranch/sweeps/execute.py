@@ -9,9 +9,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from anabranch.asked import check_jobs
-from anabranch.jobs import completed
 from anabranch.runner import BACKENDS, Progress
+from anabranch.runner.asked import check_jobs
+from anabranch.runner.jobs import completed
 from anabranch.sweeps.entry import Damaged, about
 from anabranch.sweeps.point import Live, Point, run_point
 from anabranch.sweeps.store import Store
@@ -22,7 +22,7 @@ Job = tuple[Point, Callable[..., bytes], tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Engine:
-    """What runs points and where their entries go."""
+    """Executor of points, and the store of their entries."""
 
     store: Store
     executor: Executor

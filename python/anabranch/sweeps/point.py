@@ -13,10 +13,10 @@ from threading import Lock
 from typing import Any
 
 from anabranch import _core
-from anabranch.asked import OWN
 from anabranch.rule import Rule
-from anabranch.rule_file import packed, source_hash
+from anabranch.rule.file import packed, source_hash
 from anabranch.runner import BACKENDS
+from anabranch.runner.asked import OWN
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.sweeps.entry import encode
 from anabranch.theory.errors import NotConverged

@@ -64,7 +64,7 @@ Axis = Interval | list[Any]
 
 
 def axes(over: Mapping[str, Values]) -> dict[str, Axis]:
-    """What each key varies over. Raises `ScenarioError` that names the key."""
+    """Range or list of each key. Raises `ScenarioError` that names the key."""
     return {key: _axis(key, values) for key, values in over.items()}
 
 

@@ -18,7 +18,7 @@ from anabranch.scenario import ScenarioError
 DEFINITION = "sweep.json"
 SUFFIX = ".zip"
 LEFTOVER = ".new-"
-"""What the name of a temporary file begins with; one remains where a process was killed."""
+"""Prefix of temporary files, of which one remains where a process was killed."""
 
 _WHOLE = 1 << 62
 """The byte of the lock file that every process holds which works on the store."""
@@ -108,7 +108,7 @@ class Directory:
         self._replace(self.place(key), data)
 
     def definition(self) -> dict[str, Any] | None:
-        """What the sweep consists of; None in a new store. Raises `ScenarioError`."""
+        """Definition of the sweep; None in a new store. Raises `ScenarioError`."""
         file = self.path / DEFINITION
         try:
             found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))

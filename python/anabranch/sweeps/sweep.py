@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from anabranch.asked import Algorithms, Seeds, stand_in
 from anabranch.files import staged
 from anabranch.result import Result
 from anabranch.rule import Rule, explained
-from anabranch.rule_file import source_hash
+from anabranch.rule.file import source_hash
 from anabranch.runner import Progress, choices
+from anabranch.runner.asked import Algorithms, Seeds, stand_in
 from anabranch.scenario import Scenario, ScenarioError, load, settings, toml_value
 from anabranch.sweeps import space, tables
 from anabranch.sweeps.execute import Engine, engine
@@ -135,7 +135,7 @@ def opened(out: str | os.PathLike[str] | None, plan: "Plan") -> Iterator[Store]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What every point of a sweep shares."""
+    """Common part of all points of a sweep."""
 
     source: Source
     set: Mapping[str, Any]

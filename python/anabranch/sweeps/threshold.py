@@ -9,11 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from anabranch.asked import Algorithms, Seeds
 from anabranch.files import staged
 from anabranch.formats import records
 from anabranch.result import Result
 from anabranch.runner import Progress, known_backend
+from anabranch.runner.asked import Algorithms, Seeds
 from anabranch.scenario import ScenarioError
 from anabranch.sweeps import space, tables
 from anabranch.sweeps.execute import Engine, engine

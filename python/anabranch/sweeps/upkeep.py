@@ -1,4 +1,4 @@
-"""What a store holds, and removing what its sweep does not need."""
+"""Contents of a store, and the removal of entries that its sweep does not need."""
 
 import os
 import shutil
@@ -41,7 +41,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Removed:
-    """What `gc` removed, or would."""
+    """Entries that `gc` removed, or would remove."""
 
     entries: int
     leftovers: int
@@ -49,7 +49,7 @@ class Removed:
 
 
 def status(path: str | os.PathLike[str]) -> Status:
-    """What a store holds. Raises `ScenarioError` where there is none."""
+    """Contents of a store. Raises `ScenarioError` where there is none."""
     store = Directory.existing(path)
     try:
         definition = store.definition() or {}

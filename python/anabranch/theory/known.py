@@ -1,4 +1,4 @@
-"""What each model of theory knows of a scenario: one table, and a refusal for the rest."""
+"""Features of scenarios that each model of theory knows: one table; the rest is refused."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal

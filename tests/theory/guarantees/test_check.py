@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from anabranch.scenario import ScenarioError
-from anabranch.theory.guarantees import limits, random_states
+from anabranch.statements.balia import limits
+from anabranch.theory.guarantees import random_states
 from anabranch.theory.guarantees.check import check
 from anabranch.theory.guarantees.conditions import CONDITIONS
 from anabranch.theory.guarantees.jacobian import (

@@ -8,8 +8,8 @@ import pytest
 
 from anabranch.papers.folder import FOLDER, open_paper
 from anabranch.scenario import load
+from anabranch.statements.wvegas.iterations import WITHOUT_HEADERS
 from anabranch.theory.optimum.optimum import optima
-from anabranch.theory.optimum.wvegas import WITHOUT_HEADERS
 from conftest import Anabranch
 from theory.optimum.problems import TWO_LINKS
 

@@ -31,7 +31,7 @@ from session import Session
 
 NETWORKS = ["25/30+12/70", "300/10+80/30", "100/25+100/25"]
 START_S = 4
-"""What the start of a bed and of a program takes."""
+"""Time for the start of a bed and of a program."""
 LATE_MS = 5
 """Lateness of the emulator above which a row gets a note."""
 NAME_WIDTH = 12
@@ -130,7 +130,7 @@ def names(every: list[Case]) -> Iterator[str]:
 
 
 def head(chosen: argparse.Namespace) -> dict[str, str]:
-    """What figures depend on."""
+    """Conditions on which figures depend."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "kernel": platform.release(),
@@ -200,7 +200,7 @@ def bed(network: Network, congestion_control: str, emulator: Path) -> Iterator[B
 
 
 def notes(session: Session, congestion_control: str) -> Iterator[str]:
-    """What was not as it should have been."""
+    """Faults during the measurement."""
     if not session.pair.alive():
         yield f"failed: a program has ended: {session.log()}"
     counters = session.bed.counters()

@@ -24,7 +24,7 @@ BLOCK = bytes(1 << 16)
 INTERVAL_S = 0.01
 """How exact the times of the bulk data are."""
 REQUEST = struct.Struct("!cQ")
-"""What a client wants (see `answer`), and how many bytes; 0 bytes: without end."""
+"""Request of a client (see `answer`): its kind, and bytes; 0 bytes: without end."""
 TIMEOUT_S = 30
 PATIENCE_S = 10
 """How long what is late is waited for."""

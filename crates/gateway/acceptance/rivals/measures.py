@@ -1,4 +1,4 @@
-"""What is measured: cases, each in a bed of its own, which yield rows of a table.
+"""Measurements: cases, each in a bed of its own, which yield rows of a table.
 
 Every number's unit ends its name. Three numbers are the median, the 95 % quantile and the maximum.
 """

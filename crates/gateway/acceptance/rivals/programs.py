@@ -51,7 +51,7 @@ class Program:
     start: Callable[[Bed, str], Pair]
     """In a bed, with a congestion control."""
     files: Callable[[], Sequence[Path]]
-    """What must have been built."""
+    """Files that must have been built."""
     remedy: str
     ask_version: str = "--version"
 
@@ -126,7 +126,7 @@ def _shadowsocks(bed: Bed, _algorithm: str) -> Pair:
 
 
 def _multipath(bed: Bed) -> None:
-    """What the gateway sets by itself: a subflow per link, and retransmission over another one."""
+    """Settings of the gateway itself: a subflow per link, and retransmission over another one."""
     for host in (bed.client, bed.server):
         host.run(["ip", "mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "8"])
         host.run(["sysctl", "-qw", "net.mptcp.stale_loss_cnt=1"])

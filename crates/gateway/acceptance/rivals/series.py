@@ -14,7 +14,7 @@ Three = tuple[float, float, float]
 
 
 class Series:
-    """What each connection has received, from the output of load.py."""
+    """Bytes that each connection has received, from the output of load.py."""
 
     def __init__(self, file: Path) -> None:
         self.arrivals: dict[int, list[tuple[float, int]]] = defaultdict(list)

@@ -1,1 +1,1 @@
-"""What `run` and `compare` do and print."""
+"""Work and answers of `run` and `compare`."""

@@ -1,4 +1,4 @@
-"""What `run` and `compare` print: tables or JSON, with what was asked for beside the results."""
+"""Answers of `run` and `compare`: tables or JSON, with further results that were asked for."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is printed beside the results."""
+    """Further results, beside those of the runs."""
 
     as_json: bool = False
     side_by_side: bool = False

@@ -1,4 +1,4 @@
-"""What `run` and `compare` do: runs on each backend, the answer, and the files."""
+"""Work of `run` and `compare`: runs on each backend, the answer, and the files."""
 
 import errno
 import os
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.caveats import caveats
 from anabranch.cli import tables
 from anabranch.cli.notes import detail, note, warn
 from anabranch.cli.options import ANY, Pictures, algorithms, scenario_of
@@ -51,9 +50,9 @@ class Request:
 
     def carry_out(self) -> "Sequence[Result]":
         """Run, answer, write: in this order, so that a full disk does not cost the answer."""
-        from anabranch.asked import stand_in
         from anabranch.comparison.gain import over_single_paths
         from anabranch.runner import known_backend
+        from anabranch.runner.asked import stand_in
 
         for backend in self.on:
             known_backend(backend)
@@ -92,7 +91,7 @@ class Request:
         return results
 
     def _answer(self, scenario: Scenario) -> Answer:
-        """What is known before the runs, which may take long."""
+        """Warnings and measurements before the runs, which may take long."""
         from anabranch.comparison.measured import measurements
 
         measured = measurements(self.measured, self.measured_from, scenario, note)
@@ -101,6 +100,8 @@ class Request:
 
     def _warn(self, scenario: Scenario) -> list[str]:
         """Print what is known to be wrong before a run."""
+        from anabranch.result.caveats import caveats
+
         known = [*scenario.warnings, *(line for on in self.on for line in caveats(scenario, on))]
         for warning in known:
             warn(warning)
@@ -108,9 +109,9 @@ class Request:
 
     def _needed(self, scenario: Scenario, chosen: Sequence[Any] | None) -> int:
         """About the least bytes that the tables take."""
-        from anabranch.asked import seeds_of
-        from anabranch.manifest import needed_bytes
+        from anabranch.result.manifest import needed_bytes
         from anabranch.runner import BACKENDS
+        from anabranch.runner.asked import seeds_of
 
         runs = len(chosen or [""]) * len(seeds_of(self.seeds, scenario.seeds))
         return needed_bytes(scenario, runs) * sum(BACKENDS[on].random for on in self.on)

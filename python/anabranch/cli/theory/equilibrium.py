@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.caveats import caveats
 from anabranch.cli import tables
 from anabranch.cli.notes import note, warn
 from anabranch.cli.options import (
@@ -56,6 +55,7 @@ def equilibrium(
 
         anabranch theory equilibrium examples/two_links.toml --set links.left.rate_mbps=30
     """
+    from anabranch.result.caveats import caveats
     from anabranch.theory.fluid.equilibrium import equilibrium
     from anabranch.theory.known import check, check_buffer
     from anabranch.theory.network import Network
@@ -96,9 +96,10 @@ def packets(
     with output(out, force) as stage:
         with tables.progress("anabranch theory packets") as progress:
             found = against_packets.compare(quick, progress)
+        bands = {rule: against_packets.band(rule)[1] for rule in found.rules}
         if stage:
             against_packets.write(found, stage)
-            figure.write(found, stage)
+            figure.write(found.flows, bands, stage)
     if record:
         record.write_text(against_packets.record(found), encoding="utf-8")
     tables.answer(found, as_json, show_packets)

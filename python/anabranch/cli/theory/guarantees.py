@@ -88,9 +88,9 @@ def statements_command(
     """
     from dataclasses import asdict
 
-    from anabranch.theory.statement import counted
-    from anabranch.theory.statement import record as recorded
-    from anabranch.theory.statements import PAPERS, statements_of
+    from anabranch.statements.papers import PAPERS, statements_of
+    from anabranch.statements.statement import counted
+    from anabranch.statements.statement import record as recorded
 
     papers = list(PAPERS) if paper == "all" else [paper]
     found = {}
@@ -125,9 +125,9 @@ def map_command(
         anabranch theory map --out results/map
     """
     from anabranch.cli.theory import guarantees_tables
-    from anabranch.figures import design_map as figure
     from anabranch.figures import style
-    from anabranch.theory.guarantees import design_map
+    from anabranch.statements.balia import design_map
+    from anabranch.statements.balia import figure as figure
 
     if not force:
         refuse_full(out)

@@ -3,9 +3,9 @@
 from rich.text import Text
 
 from anabranch.cli.tables import STDOUT, new_table
+from anabranch.statements.balia.design_map import Map
 from anabranch.theory.guarantees.check import Guarantees, Survey, Verdict
 from anabranch.theory.guarantees.conditions import CONDITIONS
-from anabranch.theory.guarantees.design_map import Map
 
 
 def guarantees(found: Guarantees) -> None:

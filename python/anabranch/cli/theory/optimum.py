@@ -199,8 +199,8 @@ def wvegas_command(
     """
     from anabranch.cli.theory import optimum_tables
     from anabranch.papers.folder import open_paper
-    from anabranch.theory.optimum import wvegas_statements
-    from anabranch.theory.optimum.wvegas import convergence
+    from anabranch.statements.wvegas import statements as wvegas_statements
+    from anabranch.statements.wvegas.iterations import convergence
 
     with output(out, force) as stage:
         with tables.progress("theory wvegas"):
@@ -209,7 +209,7 @@ def wvegas_command(
             judged = wvegas_statements.statements(folder)
         if stage:
             from anabranch.figures import style
-            from anabranch.figures.wvegas import figure
+            from anabranch.statements.wvegas.figure import figure
 
             style.save(figure(found), stage / "wvegas_iterations")
         if as_json:

@@ -9,10 +9,10 @@ from anabranch.formats import interval, number
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.paper import Paper
 from anabranch.papers.predictions import FIXED_POINT, OPTIMUM, PROBING, Prediction
+from anabranch.statements.wvegas.iterations import Convergence
 from anabranch.theory.optimum.distance import MEASURES, Distance
 from anabranch.theory.optimum.fixed_points import FixedPoint
 from anabranch.theory.optimum.optimum import Optimum
-from anabranch.theory.optimum.wvegas import Convergence
 from anabranch.theory.schedule import Interval
 
 HEADS = {

@@ -100,7 +100,7 @@ def prove_command(
 def _papers(papers: list[str], timeout: float, record: Path | None, as_json: bool) -> None:
     """The statements of papers."""
     from anabranch.cli.theory import proofs_tables
-    from anabranch.theory.guarantees.proofs.papers import all as papers_proofs
+    from anabranch.statements import proofs as papers_proofs
 
     with tables.progress("theory prove --paper") as progress:
         found = papers_proofs.prove_papers(papers, timeout, progress)

@@ -3,8 +3,7 @@
 from rich.text import Text
 
 from anabranch.cli.tables import STDOUT, new_table
-from anabranch.theory.guarantees.proofs.papers.all import Proofs as PaperProofs
-from anabranch.theory.guarantees.proofs.papers.all import words
+from anabranch.statements.proofs import PaperProofs, words
 from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
 from anabranch.theory.guarantees.proofs.survey import Survey
 from anabranch.theory.guarantees.proofs.verdicts import PROVED, REFUTED, Proofs, Verdict
@@ -56,7 +55,7 @@ def papers(found: PaperProofs) -> None:
 
 
 def lines(verdict: Verdict) -> list[str]:
-    """What is not proved, and at which numbers."""
+    """Requirements that are not proved, and at which numbers."""
     found = [f"{verdict.requirement}, {verdict.setting}: {verdict.result}. {verdict.why}"]
     if verdict.state:
         found.append(f"  {verdict.state}")

@@ -54,8 +54,8 @@ def queueing(
         anabranch theory queueing --share 0.3,0.5 --files 4000000 --seeds 10 --out results
     """
     from anabranch.cli.theory.queueing_tables import show_queueing
-    from anabranch.theory.queueing import measured_tails
-    from anabranch.theory.queueing.tail_theorems import PAPER, Traffic
+    from anabranch.statements.itcp import measured_tails
+    from anabranch.statements.itcp.tail_theorems import PAPER, Traffic
 
     loads, shapes = _two("--load", load), _two("--shape", shape)
     first, second = (
@@ -67,9 +67,9 @@ def queueing(
         return measured_tails.measure((first, second), shares, files, seeds, progress)
 
     def draw(found: measured_tails.Tails) -> "Figure":
-        from anabranch.figures import queueing
+        from anabranch.statements.itcp import figure
 
-        return queueing.tails(found)
+        return figure.tails(found)
 
     _answer("queueing", find, show_queueing, as_json, out, force, draw)
 
@@ -95,7 +95,7 @@ def adjustment(
         anabranch theory adjustment --load 0.28,0.08,0.08,0.24 --epsilon 0.05 --json
     """
     from anabranch.cli.theory.queueing_tables import show_adjustment
-    from anabranch.theory.queueing import adjustment_study
+    from anabranch.statements.itcp import adjustment_study
 
     loads = _numbers("--load", load)
 
@@ -125,15 +125,15 @@ def rent(
         anabranch theory rent --paths 4 --price 0.01 --out results
     """
     from anabranch.cli.theory.queueing_tables import show_rent
-    from anabranch.theory.games import rent_study
+    from anabranch.statements.rsf import rent_study
 
     def find(progress: Callable[[float], None] | None) -> rent_study.Rent:
         return rent_study.study(paths, price, states, seed, progress)
 
     def draw(_: rent_study.Rent) -> "Figure":
-        from anabranch.figures import queueing
+        from anabranch.statements.rsf import figure
 
-        return queueing.region()
+        return figure.region()
 
     _answer("rent", find, show_rent, as_json, out, force, draw)
 

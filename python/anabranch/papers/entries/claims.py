@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from anabranch.papers.checks import Check
-from anabranch.papers.entries.reader import Where
+from anabranch.papers.entries.checks import Check
+from anabranch.typed_toml import Where
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Stated:
     text: str
     """The claim in our words."""
     check: Check
-    """What decides it."""
+    """Test that decides it."""
     band: str = ""
     """The reason for the width of the check's band."""
     not_reproduced: str = ""
@@ -40,7 +40,7 @@ class Choice:
     when: str
     """When it was made."""
     otherwise: str
-    """What happens with the other choice."""
+    """Result of the other choice."""
 
 
 @dataclass(frozen=True)

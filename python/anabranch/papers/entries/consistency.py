@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from anabranch.papers.checks import ByHand, ByStatement, Missing, Numbers
 from anabranch.papers.entries.case import Case
+from anabranch.papers.entries.checks import ByHand, ByStatement, Missing, Numbers
 from anabranch.papers.entries.claims import Claims, Stated
 from anabranch.papers.entries.experiments import Experiment, Experiments
 from anabranch.papers.entries.figures import Bars, Series, Sweep, Tail
 from anabranch.papers.entries.paper import Item, Paper
 from anabranch.papers.entries.published import Published
-from anabranch.papers.entries.reader import Where
+from anabranch.typed_toml import Where
 
 
 def check_files(

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from anabranch import _core
+from anabranch.experiments.quantities import QUANTITIES
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.figures import Figure, Series, Tail
-from anabranch.papers.entries.reader import REST, Values, Where, check_call
-from anabranch.papers.quantities import QUANTITIES
 from anabranch.scenario import ScenarioError
+from anabranch.typed_toml import REST, Values, Where, check_call
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What a case of a group runs."""
+    """Changes of the scenario in a case of a group."""
 
     case: Case
     algorithm: str
@@ -80,7 +80,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Quick:
-    """What `--quick` changes."""
+    """Changes by `--quick`."""
 
     seeds: tuple[int, ...]
     """The seeds with `--quick`."""
@@ -158,7 +158,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is measured for one table or figure."""
+    """Measures of one table or figure."""
 
     id: str
     """Key in `published.toml`."""
@@ -226,10 +226,10 @@ class Agreed:
 
 @dataclass(frozen=True)
 class Assumed:
-    """What the paper does not specify."""
+    """Gap in the paper's specification."""
 
     field: str
-    """What is not specified."""
+    """Detail that is not specified."""
     value: str
     """The value assumed."""
     why: str
@@ -243,15 +243,15 @@ class Experiments:
     seeds: tuple[int, ...]
     """The seeds of every case."""
     quick: Quick
-    """What `--quick` changes."""
+    """Changes of `--quick`."""
     groups: Mapping[str, Group]
     """The runs, by the name of the group."""
     items: tuple[Experiment, ...]
-    """What is measured, by table or figure."""
+    """Measurements by table or figure."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """The text for each part of a name."""
     assumed: tuple[Assumed, ...] = ()
-    """What the paper does not specify."""
+    """Details that the paper does not specify."""
     average: Literal["mean", "median"] = "mean"
     """How measured numbers are averaged over the seeds."""
     predictions: Predictions | None = None

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from anabranch import _core
 from anabranch.papers.entries.case import Case
-from anabranch.papers.entries.reader import Tag, Where
+from anabranch.typed_toml import Tag, Where
 
 SAMPLES = ("flow_samples", "path_samples", "link_samples")
 """The tables of a Result with a row per time."""
@@ -40,7 +40,7 @@ class Line:
     label: str = ""
     """The entry in the legend."""
     algorithm: str | None = None
-    """What determines the colour; None is the case's algorithm."""
+    """Key of the colour; None is the case's algorithm."""
     levels: tuple[tuple[float, float, float], ...] = ()
     """Reference lines: from and to, in s, and value."""
 

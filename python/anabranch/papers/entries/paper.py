@@ -19,7 +19,7 @@ from anabranch.papers.entries.experiments import (
 )
 from anabranch.papers.entries.figures import Bars, Figure, Series, Tail
 from anabranch.papers.entries.published import About, Erratum, Metric, Printed
-from anabranch.papers.entries.reader import Values
+from anabranch.typed_toml import Values
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Item:
     title: str
     place: str
     metrics: Mapping[str, Metric]
-    """What is printed, by metric."""
+    """Printed numbers, by metric."""
     measures: Sequence[Measure] = ()
     """Each with its group and cases."""
     drops: Sequence[Drop] = ()
@@ -43,7 +43,7 @@ class Item:
     def of(
         cls, id: str, printed: Printed, experiment: Experiment | None, claims: Sequence[Stated]
     ) -> "Item":
-        """What the three files say of one item; without `figures` it has bars of all metrics."""
+        """One item of the three files; without `figures` it has bars of all metrics."""
         ours = experiment or Experiment(id)
         return cls(
             id=id,
@@ -58,7 +58,7 @@ class Item:
         )
 
     def metric(self, name: str) -> Metric:
-        """What is printed of a metric; nothing for one that the paper does not print."""
+        """Printed numbers of a metric; none for one that the paper does not print."""
         return self.metrics.get(name, Metric())
 
     def with_theory(self, metric: str, kind: str, case: str, value: float) -> "Item":
@@ -96,7 +96,7 @@ class Paper:
     """The meaning of each kind of theory value."""
     assumed: Sequence[Assumed]
     choices: Mapping[str, Choice]
-    """What was chosen after results were seen, by name."""
+    """Choices made after results were seen, by name."""
     errata: Sequence[Erratum]
     predictions: Predictions | None
     agreement: Agreed | None

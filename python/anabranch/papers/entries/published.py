@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from anabranch.papers.entries.case import Case
-from anabranch.papers.entries.reader import REST, Where
+from anabranch.typed_toml import REST, Where
 
 
 @dataclass(frozen=True)
@@ -18,14 +18,14 @@ class About:
     authors: tuple[str, ...]
     """Names."""
     summary: str
-    """What the paper says, and what is not reproduced."""
+    """Sentences of the paper about it, and those that are not reproduced."""
     name: str = ""
     """Short name in summaries; the folder's if empty."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What the paper prints of a metric of one item."""
+    """Printed numbers of a metric of one item."""
 
     published: Mapping[str, float] = field(default_factory=dict)
     """The paper's measurements by case."""
@@ -60,10 +60,10 @@ class Metric:
 
 @dataclass(frozen=True)
 class Printed:
-    """What the paper prints in one table or figure."""
+    """Printed numbers of one table or figure."""
 
     title: str
-    """What the table or figure shows."""
+    """Quantities that the table or figure shows."""
     place: str
     """Where in the paper."""
     own: bool = False
@@ -77,7 +77,7 @@ class Published:
     """The whole of `published.toml`."""
 
     paper: About
-    """What a report says first."""
+    """Summary with which a report begins."""
     items: Mapping[str, Printed]
     """The tables and figures by id."""
     theory: Mapping[str, str] = field(default_factory=dict)
@@ -93,11 +93,11 @@ class Erratum:
     place: str
     """Where in the paper."""
     printed: str
-    """What the paper says."""
+    """Sentence or formula as printed."""
     correct: str
     """The correction used."""
     evidence: str
-    """What shows the error."""
+    """Argument or number that shows the error."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class FluidRun:
     """
 
     backend: Model = "fluid"
-    """What `run` calls it."""
+    """Name in `run`."""
 
     def __init__(
         self, scenario: Scenario, algorithm: str | None, seed: int, rule: Any = None

@@ -67,7 +67,7 @@ def scenario(seed: int, duration_s: float = 800.0, warmup_s: float = 200.0) -> S
     )
     for link in used:
         rate, in_flight = target[link] * demand[link], target[link] * crossing[link]
-        # What is in flight over the square root of the number of flows (Appenzeller 2004).
+        # Packets in flight over the square root of the number of flows (Appenzeller 2004).
         least = in_flight / np.sqrt(crossing[link])
         text += LINK.format(
             number=link,

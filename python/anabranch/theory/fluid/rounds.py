@@ -84,7 +84,7 @@ class Means:
 
     @property
     def backlog(self) -> Array:
-        """What waits on each link: there is no price beyond it."""
+        """Queue of each link: there is no price beyond it."""
         return self.waiting
 
 

@@ -1,1 +1,1 @@
-"""What a rule guarantees: conditions on its law, tested on states; statements and limits."""
+"""Guarantees of a rule: conditions on its law, tested on states, and proofs."""

@@ -270,4 +270,4 @@ CONDITIONS: dict[str, tuple[str, tuple[Test, ...]]] = {
         (Test(_at_infinity_violation, _at_infinity_why, positive=False, share=0.25),),
     ),
 }
-"""What each condition requires of a rule, and its tests. A is the paper's standing assumption."""
+"""Conditions with their requirements and tests. A is the paper's standing assumption."""

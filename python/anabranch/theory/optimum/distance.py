@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from anabranch import _core
-from anabranch.asked import OWN
 from anabranch.result import Result, between, jain_index, mean_with_interval
+from anabranch.runner.asked import OWN
 from anabranch.scenario import ScenarioError
 from anabranch.theory.optimum.optimum import Optimum
 

@@ -51,12 +51,12 @@ def describe(links: list[Link]) -> str:
 
 
 def held_mb(rate_mbps: float, window: float, rtt_ms: float) -> float:
-    """What a path of this rate sends while one with this window and RTT sends a fragment, MB."""
+    """Data of a path of this rate while one with this window and RTT sends a fragment, MB."""
     return rate_mbps / 8 * FRAGMENT_PACKETS / window * rtt_ms / 1e3
 
 
 def held_up_mb(links: list[Link]) -> float:
-    """What the clean path could send while the lossy one sends a fragment, MB, by an estimate.
+    """Estimate of the data that the clean path could send while the lossy one sends a fragment, MB.
 
     LIA's window on the lossy path is 2 / (loss * window of the clean path), at least TCP's smallest
     threshold of 2: an increase of 1 / (sum of the windows) balances halving at each loss, where the

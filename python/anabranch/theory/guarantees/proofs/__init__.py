@@ -1,1 +1,1 @@
-"""What a rule guarantees at all states: formulas over the reals that solvers decide."""
+"""Guarantees of a rule at all states: formulas over the reals that solvers decide."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from sympy.polys.fields import FracElement
 
 from anabranch import _core
-from anabranch.rule_file import in_file, in_one_line, made
+from anabranch.rule.file import in_file, in_one_line, made
 from anabranch.scenario import ScenarioError
 from anabranch.theory.guarantees.proofs.closure import closed, moving, opened
 from anabranch.theory.guarantees.proofs.formula import formula
@@ -97,7 +97,7 @@ class Piece:
 
     @cached_property
     def region(self) -> list[Atom]:
-        """What the case assumes; a queue's delay is less than the RTT, of which it is a part."""
+        """Assumptions of the case; a queue's delay is less than the RTT, of which it is a part."""
         v = self.variables
         functions = [*self.increase, *self.decrease]
         used = [*(one.polynomial for one in self.case.assumed), *self.case.divisors]

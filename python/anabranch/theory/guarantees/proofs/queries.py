@@ -195,7 +195,7 @@ REQUIREMENTS: Mapping[str, tuple[str, Callable[[Pieces], Iterator[Query]]]] = {
     "best": ("all paths have at least the rate of one TCP on the best of them", best_path),
     "harm": ("paths through a common link have at most the rate of one TCP", no_harm),
 }
-"""What each column requires of a rule. The last three are of RFC 6356, sections 2 and 3."""
+"""Requirements of a rule, a column each. The last three are of RFC 6356, sections 2 and 3."""
 
 
 def _at_most_0(function: FracElement) -> Atom:

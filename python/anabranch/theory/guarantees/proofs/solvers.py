@@ -31,7 +31,7 @@ class Disagreement(AssertionError):
 
 @dataclass(frozen=True)
 class Answer:
-    """What the solvers say of one formula."""
+    """Answer of the solvers to one formula."""
 
     by: Mapping[str, str]
     """The result of each solver."""

@@ -109,7 +109,7 @@ class Case:
     roots: list[FracElement] = field(default_factory=list)
     """Radicands of the square roots, in the order of the variables s1, s2, ..."""
     divisors: list[PolyElement] = field(default_factory=list)
-    """What the rule divides by, if it may be 0."""
+    """Divisors of the rule that may be 0."""
 
     def holds(self, difference: FracElement, relation: str) -> bool:
         """Answer whether the difference has this relation to 0."""

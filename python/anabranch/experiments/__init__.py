@@ -1,0 +1,1 @@
+"""Pieces that the engines of experiments share: papers, studies and the judge."""

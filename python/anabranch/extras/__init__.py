@@ -1,0 +1,1 @@
+"""Optional parts, each with an extra: `ui`, `topology`, and `dask` for the cluster."""

@@ -1,0 +1,326 @@
+"""The checks that a paper's `claims.toml` may name, a type per kind.
+
+A check compares numbers, `{metric: {case: value}}`, by inequalities. Each has a margin: the
+distance from the edge, negative beyond it. The check holds if no margin is negative. A value may be
+an array of averages over other sets of seeds (`intervals.py`); then the margins are arrays, too.
+A check raises `Missing` for a case without a number.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anabranch.papers.entries.case import Case
+from anabranch.typed_toml import Tag, Where
+
+Number: TypeAlias = float | NDArray[np.float64]
+Numbers: TypeAlias = Mapping[str, Mapping[str, Number]]
+Names: TypeAlias = Iterator[tuple[str, Case]]
+"""Metrics and cases."""
+
+
+class Missing(Exception):
+    """A check needs a number that was neither measured nor published."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """The cases ascend; each may be below the previous one by the fraction `slack_rel` of it."""
+
+    kind: ClassVar = "order"
+    metric: str
+    cases: tuple[Case, ...]
+    slack_rel: float = 0.0
+
+    def validate(self, where: Where) -> None:
+        _validate_two(self.cases, where)
+
+    def needs(self, numbers: Numbers) -> Names:
+        yield from ((self.metric, case) for case in self.cases)
+
+    def margins(self, numbers: Numbers) -> list[Number]:
+        return _steps(numbers, self.metric, self.cases, 1, self.slack_rel)
+
+    def because(self, numbers: Numbers) -> str:
+        return _chain(numbers, self.metric, self.cases, 1, self.slack_rel)
+
+
+@dataclass(frozen=True)
+class Monotone:
+    """The cases are monotonic in the direction, with the slack of `order`."""
+
+    kind: ClassVar = "monotone"
+    metric: str
+    cases: tuple[Case, ...]
+    direction: Literal["increasing", "decreasing"]
+    slack_rel: float = 0.0
+
+    @property
+    def sign(self) -> int:
+        """1 for increasing, -1 for decreasing."""
+        return 1 if self.direction == "increasing" else -1
+
+    def validate(self, where: Where) -> None:
+        _validate_two(self.cases, where)
+
+    def needs(self, numbers: Numbers) -> Names:
+        yield from ((self.metric, case) for case in self.cases)
+
+    def margins(self, numbers: Numbers) -> list[Number]:
+        return _steps(numbers, self.metric, self.cases, self.sign, self.slack_rel)
+
+    def because(self, numbers: Numbers) -> str:
+        return _chain(numbers, self.metric, self.cases, self.sign, self.slack_rel)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The ratio of two cases is in the band; `den_metric` is the metric of `den`, if another."""
+
+    kind: ClassVar = "ratio"
+    metric: str
+    num: Case
+    den: Case
+    den_metric: str | None = None
+    min: float = -math.inf
+    max: float = math.inf
+
+    def validate(self, where: Where) -> None:
+        _validate_band(self.min, self.max, where)
+
+    def needs(self, numbers: Numbers) -> Names:
+        yield from ((self.metric, self.num), (self.den_metric or self.metric, self.den))
+
+    def margins(self, numbers: Numbers) -> list[Number]:
+        top, bottom = (_number(numbers, *name) for name in self.needs(numbers))
+        if np.ndim(bottom) == 0 and bottom == 0:
+            raise Missing(f"{self.den} is 0, so the ratio is undefined")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return [_within(top / bottom, self.min, self.max)]
+
+    def because(self, numbers: Numbers) -> str:
+        top, bottom = (_number(numbers, *name) for name in self.needs(numbers))
+        names = f"{self.num} / {self.den}"
+        if self.den_metric is not None:
+            names = f"{self.metric} / {self.den_metric} of {self.num}"
+        value = f"{top:.3g} / {bottom:.3g} = {top / bottom:.3g}"
+        return f"{names} = {value}, {_band(self.min, self.max)}"
+
+
+@dataclass(frozen=True)
+class Range:
+    """A case is in the band."""
+
+    kind: ClassVar = "range"
+    metric: str
+    case: Case
+    min: float = -math.inf
+    max: float = math.inf
+
+    def validate(self, where: Where) -> None:
+        _validate_band(self.min, self.max, where)
+
+    def needs(self, numbers: Numbers) -> Names:
+        yield self.metric, self.case
+
+    def margins(self, numbers: Numbers) -> list[Number]:
+        return [_within(_number(numbers, self.metric, self.case), self.min, self.max)]
+
+    def because(self, numbers: Numbers) -> str:
+        value = _number(numbers, self.metric, self.case)
+        return f"{self.case} = {value:.3g}, {_band(self.min, self.max)}"
+
+
+@dataclass(frozen=True)
+class Close:
+    """A case is near a target, within the larger of the two tolerances."""
+
+    kind: ClassVar = "close"
+    metric: str
+    case: Case
+    target: float
+    tol_rel: float = 0.0
+    tol_abs: float = 0.0
+
+    def needs(self, numbers: Numbers) -> Names:
+        yield self.metric, self.case
+
+    def margins(self, numbers: Numbers) -> list[Number]:
+        tolerance = max(self.tol_rel * abs(self.target), self.tol_abs)
+        return [tolerance - np.abs(_number(numbers, self.metric, self.case) - self.target)]
+
+    def because(self, numbers: Numbers) -> str:
+        value, target = _number(numbers, self.metric, self.case), self.target
+        away = f", {(value - target) / target:+.1%}" if target else ""
+        relative = self.tol_rel * abs(target) >= self.tol_abs
+        allowed = f"{self.tol_rel:.0%}" if relative else f"{self.tol_abs:.3g}"
+        return f"{self.case} = {value:.3g}, expected {target:.3g} ± {allowed}{away}"
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Every case is within `tol_rel` of its printed number; by default all that are printed."""
+
+    kind: ClassVar = "levels"
+    metric: str
+    tol_rel: float
+    cases: tuple[Case, ...] = ()
+
+    def compared(self, numbers: Numbers) -> list[Case]:
+        """The cases with their printed numbers."""
+        named = map(Case, numbers.get(self.metric, {}))
+        cases = self.cases or [Case(name.setting) for name in named if name.is_printed]
+        if not cases:
+            raise Missing(f"no printed number for {self.metric}")
+        return list(cases)
+
+    def needs(self, numbers: Numbers) -> Names:
+        for case in self.compared(numbers):
+            yield from ((self.metric, case), (self.metric, case.printed))
+
+    def away(self, numbers: Numbers) -> dict[Case, Number]:
+        """The relative differences from the printed numbers."""
+        return {
+            case: _number(numbers, self.metric, case) / _number(numbers, self.metric, case.printed)
+            - 1
+            for case in self.compared(numbers)
+        }
+
+    def margins(self, numbers: Numbers) -> list[Number]:
+        return [self.tol_rel - np.abs(off) for off in self.away(numbers).values()]
+
+    def because(self, numbers: Numbers) -> str:
+        away = self.away(numbers)
+        near = sum(bool(np.abs(off) <= self.tol_rel) for off in away.values())
+        each = ", ".join(f"{case} {off:+.0%}" for case, off in away.items())
+        return f"{near} of {len(away)} within {self.tol_rel:.0%}: {each}"
+
+
+@dataclass(frozen=True)
+class Closer:
+    """A case is nearer to the target case than another case is.
+
+    With `over`, each of its parts replaces `*` in the case names, and the distances are added up.
+    """
+
+    kind: ClassVar = "closer"
+    metric: str
+    case: Case
+    other: Case
+    target_case: Case
+    over: tuple[str, ...] = ()
+
+    def named(self) -> Iterator[list[Case]]:
+        """Case, other and target for each part."""
+        names = (self.case, self.other, self.target_case)
+        for part in self.over or ("*",):
+            yield [Case(name.replace("*", part)) for name in names]
+
+    def needs(self, numbers: Numbers) -> Names:
+        yield from ((self.metric, case) for cases in self.named() for case in cases)
+
+    def distances(self, numbers: Numbers) -> tuple[Number, Number]:
+        """The case's and the other's distance from the target."""
+        near: Number = 0.0
+        far: Number = 0.0
+        for cases in self.named():
+            here, there, goal = (_number(numbers, self.metric, case) for case in cases)
+            near, far = near + np.abs(here - goal), far + np.abs(there - goal)
+        return near, far
+
+    def margins(self, numbers: Numbers) -> list[Number]:
+        near, far = self.distances(numbers)
+        margin = far - near
+        # Equal is not nearer: the edge itself does not count, so 0 becomes the least number below.
+        return [margin if np.ndim(margin) or margin else -math.ulp(0.0)]
+
+    def because(self, numbers: Numbers) -> str:
+        near, far = self.distances(numbers)
+        goal = str(self.target_case)
+        if not self.over:
+            goal += f" = {_number(numbers, self.metric, self.target_case):.3g}"
+        return f"from {goal}: {self.case} {near:.3g}, {self.other} {far:.3g}"
+
+
+@dataclass(frozen=True)
+class ByStatement:
+    """A statement of `anabranch theory statements` holds."""
+
+    kind: ClassVar = "statement"
+    place: str
+    """The statement's place in the paper."""
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """Nothing is compared: the claim needs human judgement."""
+
+    kind: ClassVar = "text"
+    note: str = ""
+
+
+Comparison: TypeAlias = Order | Monotone | Ratio | Range | Close | Closer | Levels
+"""A check of numbers."""
+
+Check = Annotated[Comparison | ByStatement | ByHand, Tag("type")]
+
+
+def _number(numbers: Numbers, metric: str, case: str) -> Number:
+    value = numbers.get(metric, {}).get(case, math.nan)
+    if np.ndim(value) == 0 and np.isnan(value):
+        raise Missing(f"no number for {metric} of {case}")
+    return value
+
+
+def _within(value: Number, low: float, high: float) -> Number:
+    """The distance to the nearer edge of a band, negative outside."""
+    nearer = np.minimum(value - low, high - value)
+    return nearer if np.ndim(nearer) else float(nearer)
+
+
+def _validate_band(low: float, high: float, where: Where) -> None:
+    if math.isinf(low) and math.isinf(high):
+        raise where.at("min").error("missing: a band needs min or max")
+    if low > high:
+        raise where.at("min").error(f"expected at most max, {high:g}, got {low:g}")
+
+
+def _validate_two(cases: Sequence[Case], where: Where) -> None:
+    if len(cases) < 2:
+        raise where.at("cases").error(f"expected at least two cases, got {len(cases)}")
+
+
+def _band(low: float, high: float) -> str:
+    if math.isinf(low):
+        return f"expected at most {high:.3g}"
+    if math.isinf(high):
+        return f"expected at least {low:.3g}"
+    return f"expected {low:.3g} to {high:.3g}"
+
+
+def _steps(
+    numbers: Numbers, metric: str, cases: Sequence[Case], sign: int, slack_rel: float
+) -> list[Number]:
+    """The margin of each step from one case to the next."""
+    values = [_number(numbers, metric, case) for case in cases]
+    return [
+        sign * (after - before) + slack_rel * np.abs(before) for before, after in pairwise(values)
+    ]
+
+
+def _chain(
+    numbers: Numbers, metric: str, cases: Sequence[Case], sign: int, slack_rel: float
+) -> str:
+    """The cases with the relation of each to the one before, in line."""
+    margins = _steps(numbers, metric, cases, sign, slack_rel)
+    because = f"{cases[0]} {_number(numbers, metric, cases[0]):.3g}"
+    for case, margin in zip(cases[1:], margins, strict=True):
+        right = ("≤", "≥") if sign > 0 else ("≥", "≤")
+        relation = right[0] if margin >= 0 else {"≤": ">", "≥": "<"}[right[0]]
+        because += f" {relation} {case} {_number(numbers, metric, case):.3g}"
+    return because + (f", with a slack of {slack_rel:.0%}" if slack_rel else "")

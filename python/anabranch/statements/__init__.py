@@ -1,0 +1,1 @@
+"""The statements of single papers, tested, and the finite ones proved."""

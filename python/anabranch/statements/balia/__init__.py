@@ -1,0 +1,1 @@
+"""The statements of Balia's paper on conditions, equilibria and their properties."""

@@ -1,0 +1,1 @@
+"""The statements of I-TCP's paper: tails under processor sharing, and its adaptation."""

@@ -1,0 +1,207 @@
+"""Statements of the OLIA draft on LIA's family and OLIA, by calculation on the rules.
+
+Khalili, Gast, Popovic, Le Boudec, draft-khalili-mptcp-performance-issues-06, sections 2 and 7.
+The family is indexed by phi: traffic is proportional to (1/p_r)^(1/phi).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from anabranch.runner import Progress
+from anabranch.scenario import Scenario
+from anabranch.statements.quotes import quoted
+from anabranch.statements.statement import CONDITION, WORDS, WRONG, Statement, verdict
+from anabranch.theory.law import Law, States
+
+FAMILY = {"coupled": 0.0, "lia": 1.0, "reno": 2.0}
+"""The members that the draft names, with their phi; `reno` is NewReno on each path."""
+
+RTT_S = 0.1
+
+LEVEL = 0.45
+"""Part of one TCP's window that an idle path must reach: 90 % of half of it."""
+
+MOST_ROUNDS = 200_000
+
+
+def exponents(law: Law, users: int, seed: int) -> tuple[float, float]:
+    """The least and the largest slope of -log p over log w among two-path users, p being the
+    losses at which their random windows are stationary: the phi of the family."""
+    dice = np.random.default_rng(seed)
+    slopes = []
+    for _ in range(users):
+        window = 10 ** dice.uniform(0, 3, 2)
+        loss = law.phi(States.of_user(window, [RTT_S, RTT_S]))
+        slopes.append(-np.diff(np.log(loss))[0] / np.diff(np.log(window))[0])
+    return float(min(slopes)), float(max(slopes))
+
+
+def family(users: int = 1000, seed: int = 1) -> Statement:
+    """Section 2, the family's loss-throughput formula."""
+    found = {name: exponents(Law(name), users, seed) for name in FAMILY}
+    off = max(abs(end - FAMILY[name]) for name, ends in found.items() for end in ends)
+    return Statement(
+        "2, the family",
+        "windows are proportional to (1/p_r)^(1/phi): the fully coupled rule for phi near 0, LIA "
+        "for 1, uncoupled TCPs for 2",
+        verdict(off < 1e-6),
+        f"at {users} random windows of two paths with equal RTTs phi is "
+        + ", ".join(f"{(low + high) / 2:.6f} for {name}" for name, (low, high) in found.items())
+        + f", to {off:.0e}; for the coupled rule losses are equal whatever the windows, so that a "
+        "path with more loss has none",
+        {"users": users, "off": off},
+    )
+
+
+@dataclass(frozen=True)
+class Response:
+    """How a rule moves windows between two paths of equal RTT."""
+
+    rounds: float
+    """RTTs in which an idle path without loss reaches `LEVEL` of one TCP's window; infinite
+    where it doesn't in `MOST_ROUNDS`."""
+    restoring: float
+    """The decay per RTT of log(w_1 / w_2), at equal losses and windows of 1.05 and 0.95, over
+    that ratio's logarithm; 0 where the split is a random walk."""
+
+
+def response(law: Law, loss: float, history: float) -> Response:
+    """Where the other path has this loss, and `history` packets lay between the idle one's losses.
+
+    The idle path starts with one packet. Its loss interval is the larger of `history` and what it
+    has sent since, as OLIA measures it.
+    """
+    tcp = np.sqrt(2 / loss)
+    window, sent, rounds = np.array([tcp, 1.0]), 0.0, 0
+    while window[1] < LEVEL * tcp and rounds < MOST_ROUNDS:
+        interval = max(history, sent)
+        states = States.of_user(window, [RTT_S] * 2, loss_probability=[loss, 1 / interval])
+        increase, decrease = law.evaluate(states)
+        sent += window[1]
+        window = np.maximum(window * (1 + increase - decrease * [loss, 0.0]), 1.0)
+        rounds += 1
+    even = np.array([1.0, 1.0]) * tcp / 2
+    stationary = law.phi(States.of_user(even, [RTT_S] * 2, loss_probability=loss))
+    uneven = even * [1.05, 0.95]
+    states = States.of_user(uneven, [RTT_S] * 2, loss_probability=loss)
+    increase, decrease = law.evaluate(states)
+    drift = increase - decrease * stationary
+    restoring = float(drift[1] - drift[0]) / np.log(1.05 / 0.95)
+    return Response(rounds if rounds < MOST_ROUNDS else np.inf, restoring)
+
+
+LOSSES = (1e-4, 1e-3, 1e-2)
+"""Loss probabilities of the other path: one TCP has 141, 45 and 14 packets."""
+
+HISTORY = 10.0
+"""Packets between losses of a path that was congested: a loss of 0.1."""
+
+
+def compromise() -> Statement:
+    """Section 2, what each end of the family is good and bad at."""
+    found = {name: [response(Law(name), loss, HISTORY) for loss in LOSSES] for name in FAMILY}
+    coupled, lia, reno = found.values()
+    faster = all(a.rounds > b.rounds > c.rounds
+                 for a, b, c in zip(coupled, lia, reno, strict=True))  # fmt: skip
+    steadier = all(abs(a.restoring) < 1e-12 < b.restoring < c.restoring
+                   for a, b, c in zip(coupled, lia, reno, strict=True))  # fmt: skip
+    return Statement(
+        "2, its ends",
+        "phi near 0 is flappy, phi = 2 is very responsive and not flappy, LIA is a compromise",
+        verdict(faster and steadier),
+        f"an idle path without loss reaches {LEVEL} of one TCP's window after "
+        + _each(found, "rounds", "round trips")
+        + "; an uneven split decays per RTT by "
+        + _each(found, "restoring", "")
+        + f". In this order: {', '.join(found)}; with losses of "
+        + ", ".join(f"{loss:g}" for loss in LOSSES)
+        + " on the other path. 0 is a random walk, which flaps",
+        {f"rounds_{name}": responses[1].rounds for name, responses in found.items()},
+    )
+
+
+RED_LINK = """
+algorithm = "reno"
+[measure]
+duration_s = 1
+[links.L]
+rate_mbps = {rate:g}
+delay_ms = 30
+queue.red = {{}}
+[[flows]]
+name = "f"
+paths = [["L"]]
+"""
+
+THRESHOLDS = {30: (75, 150, 300), 27: (67.5, 135, 270), 36: (90, 180, 360)}
+"""Packets by the link's rate in Mbps: the printed 25, 50 and 100 at 10 Mbps, in proportion."""
+
+
+def red_thresholds() -> Statement:
+    """The testbed's queues, as a scenario's `queue.red` has them by default."""
+    curves = {
+        rate: Scenario.parse(RED_LINK.format(rate=rate)).network()["links"][0]["red"]
+        for rate in THRESHOLDS
+    }
+    used = {rate: tuple(packets for packets, _ in curve or ()) for rate, curve in curves.items()}
+    off = max(float(np.abs(np.subtract(used[rate], THRESHOLDS[rate])).max()) for rate in used)
+    return Statement(
+        "3, testbed",
+        "RED's thresholds scale with capacity: 75, 150 and 300 packets at 30 Mbps, 67.5, 135 and "
+        "270 at 27, 90, 180 and 360 at 36",
+        verdict(off < 1e-9),
+        "the default queue.red at these rates has "
+        + "; ".join(", ".join(f"{packets:g}" for packets in values) for values in used.values()),
+        {"off": off},
+    )
+
+
+def as_responsive_as_lia() -> Statement:
+    """Section 7, OLIA beside LIA."""
+    lia = [response(Law("lia"), loss, HISTORY) for loss in LOSSES]
+    olia = [response(Law("olia"), loss, HISTORY) for loss in LOSSES]
+    known = [response(Law("olia"), loss, 1 / loss) for loss in LOSSES]
+    slower = [a.rounds / b.rounds for a, b in zip(olia, lia, strict=True)]
+    as_best = all(a.rounds <= b.rounds and a.restoring >= b.restoring
+                  for a, b in zip(known, lia, strict=True))  # fmt: skip
+    return Statement(
+        "7, OLIA beside LIA",
+        "OLIA is as responsive and as little flappy as LIA",
+        CONDITION if as_best else WRONG,
+        f"not flappy: an uneven split decays per RTT by {_list(olia, 'restoring')} (LIA "
+        f"{_list(lia, 'restoring')}), with losses of {', '.join(f'{p:g}' for p in LOSSES)}. "
+        f"Responsive once the path counts as best: {_list(known, 'rounds')} round trips (LIA "
+        f"{_list(lia, 'rounds')}). But a path with {HISTORY:g} packets between its losses must "
+        f"first send more than the other does between two losses; meanwhile alpha is 0 and it "
+        f"grows as with the coupled rule: {_list(olia, 'rounds')} round trips, "
+        f"{', '.join(f'{ratio:.2g}' for ratio in slower)} times LIA's. The model "
+        "has no noise and no timeouts; the draft refers to measurements in another paper",
+        {"largest_ratio_of_rounds": max(slower)},
+        needs="a path that counts as best, with as many packets between its losses as the other",
+    )  # fmt: skip
+
+
+def _list(responses: list[Response], name: str) -> str:
+    return ", ".join(f"{getattr(one, name):.3g}" for one in responses)
+
+
+def _each(found: dict[str, list[Response]], name: str, unit: str) -> str:
+    return "; ".join(_list(responses, name) for responses in found.values()) + f" {unit}".rstrip()
+
+
+def statements(progress: Progress | None = None) -> list[Statement]:
+    """The draft's, in its order. Calls `progress` with the fraction done, 0 to 1."""
+    other = Statement(
+        "2, every phi",
+        "the family has a rule for every phi between 0 and 2",
+        WORDS,
+        "the draft prints none but those above, and refers to a slide of another talk",
+    )
+    judges = (family, lambda: other, compromise, red_thresholds, as_responsive_as_lia)
+    found = []
+    for number, judge in enumerate(judges, 1):
+        found.append(judge())
+        if progress:
+            progress(number / len(judges))
+    return quoted("olia", found)

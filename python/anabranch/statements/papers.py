@@ -1,0 +1,65 @@
+"""The statements of a paper that are tested here, by the name of its folder in `papers/`."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from anabranch.runner import Progress
+from anabranch.scenario import ScenarioError
+from anabranch.statements.statement import Statement
+
+
+def statements_of(
+    paper: str, progress: Progress | None = None, quick: bool = False
+) -> list[Statement]:
+    """Every statement of a paper with its verdict; takes up to some minutes.
+
+    `quick` takes fewer random samples. Raises `ScenarioError` for a paper without statements.
+    """
+    if paper not in PAPERS:
+        raise ScenarioError(f"statements of {paper}: expected one of {', '.join(PAPERS)}")
+    return PAPERS[paper](progress, quick)
+
+
+def _balia(progress: Progress | None, quick: bool) -> list[Statement]:
+    from anabranch.statements.balia.statements import statements
+
+    return statements(progress, quick)
+
+
+def _wvegas(_: Progress | None, quick: bool) -> list[Statement]:
+    from anabranch.statements.wvegas.statements import statements
+
+    return statements(Path(__file__).parents[1] / "_papers" / "wvegas", quick)
+
+
+def _olia(progress: Progress | None, _: bool) -> list[Statement]:
+    from anabranch.statements.olia import statements
+
+    return statements(progress)
+
+
+def _itcp(progress: Progress | None, quick: bool) -> list[Statement]:
+    from anabranch.statements.itcp import measured_tails, rate_statements
+    from anabranch.statements.itcp.lemmas import QUICK_STARTS, STARTS
+    from anabranch.statements.itcp.proposition import trial
+
+    seeds = measured_tails.QUICK_SEEDS if quick else measured_tails.SEEDS
+    starts = QUICK_STARTS if quick else STARTS
+    tails = measured_tails.measure(seeds=seeds, progress=progress)
+    trials = [trial(name, starts, 1) for name in rate_statements.AS_STATED]
+    return tails.statements + rate_statements.statements(trials, starts)
+
+
+def _rsf(progress: Progress | None, _: bool) -> list[Statement]:
+    from anabranch.statements.rsf.rent_study import study
+
+    return study(progress=progress).statements
+
+
+PAPERS: Mapping[str, Callable[[Progress | None, bool], list[Statement]]] = {
+    "balia": _balia,
+    "itcp": _itcp,
+    "olia": _olia,
+    "rsf": _rsf,
+    "wvegas": _wvegas,
+}

@@ -1,0 +1,1 @@
+"""The statements of wVegas' paper: its iterations for the optimum."""

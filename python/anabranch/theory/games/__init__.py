@@ -1,1 +1,0 @@
-"""The rent-seeking game of the RSF paper."""

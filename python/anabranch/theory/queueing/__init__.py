@@ -1,1 +1,0 @@
-"""Processor-sharing queues and the adjustment of weights of the I-TCP paper."""

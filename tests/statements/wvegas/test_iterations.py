@@ -1,0 +1,109 @@
+"""The iterations of wVegas' paper beside the solver."""
+
+import json
+
+import numpy as np
+import pytest
+
+from anabranch.papers.folder import open_paper
+from anabranch.statements.wvegas import statements as statements
+from anabranch.statements.wvegas.iterations import (
+    GAMMA,
+    PROPORTIONAL,
+    THETA,
+    algorithm_1,
+    algorithm_2,
+    approximate,
+    convergence,
+    equal_shares,
+)
+from anabranch.theory.errors import NotConverged
+from anabranch.theory.optimum.maximise import solve
+from conftest import Anabranch
+from theory.optimum.problems import problem
+
+FIGURE_2A = problem([5, 10, 6], [[0], [0], [1, 2], [1], [2]], [1, 2, 1, 1])
+
+
+def test_the_first_steps_of_algorithm_1_by_hand():
+    # Equal shares: 2.5 and 2.5, then 6/2 on S2's second path, 10/2 and 6/2. L1 is full, so it is
+    # still free after a step: (21) adds 1 Mbps to its paths. L2 has 2 Mbps left; L3 none.
+    assert equal_shares(FIGURE_2A) == pytest.approx([2.5, 2.5, 3, 5, 3])
+    run = algorithm_1(FIGURE_2A, 2, 0.01)
+    assert run.price[1] == pytest.approx([0, 0, 0])
+    assert run.rate[1] == pytest.approx([3.5, 3.5, 4, 6, 4])
+    # Now L1 carries 7 of 5 and L3 8 of 6: 0.01 * 2. S2 has 3.5 of its 7.5 above: k / q = 23.3.
+    assert run.price[2] == pytest.approx([0.02, 0, 0.02])
+    assert run.rate[2] == pytest.approx([1 / 0.02, 3.5 / 7.5 / 0.02, 4 / 7.5 / 0.02, 7, 50])
+
+
+def test_the_first_step_of_11_and_12_by_hand():
+    # All prices are 0, so x + theta / y: 2.5 + 0.1/2.5; S2 has 5.5 in all.
+    run = approximate(FIGURE_2A, 1, 0.1, 0.01)
+    step = np.array([1 / 2.5, 1 / 5.5, 1 / 5.5, 1 / 5, 1 / 3])
+    assert run.rate[1] == pytest.approx(np.array([2.5, 2.5, 3, 5, 3]) + 0.1 * step)
+    # The links hear of these rates; only L1 and L3 carry more than they can.
+    assert run.price[1][0] == pytest.approx(0.01 * 0.1 * (1 / 2.5 + 1 / 5.5))
+    assert run.price[1][1] == 0
+
+
+def test_algorithm_2_allocates_weights_until_the_prices_of_used_paths_are_equal():
+    best = solve(FIGURE_2A, PROPORTIONAL)
+    weight = np.array([1, 0.05, 0.95, 1, 1])
+    run = algorithm_2(FIGURE_2A, weight, 100)
+    # (22) at the first weights is the weighted optimum: S1 and S2-1 share 5 as 1 to 0.05.
+    assert run.rate[0][:2] == pytest.approx([5 / 1.05, 0.25 / 1.05], rel=1e-4)
+    # "Quite close to the corresponding optimal values after about 20 steps" (V-A).
+    assert run.error(best.rate)[20] < 0.05
+    assert run.rate[-1] == pytest.approx([3.1028, 1.8972, 1.2056, 8.7944, 4.7944], abs=1e-4)
+    q = run.price[-1] @ FIGURE_2A.routes
+    assert q[1] == pytest.approx(q[2], rel=1e-4)
+
+
+@pytest.mark.slow  # in the gate the command below and test_wvegas_statements.py
+def test_all_three_end_at_the_optimum_of_both_networks():
+    for one in convergence(open_paper("wvegas").folder, steps=1000, seed=2):
+        for iteration in one.iterations:
+            assert iteration.rate[-1] == pytest.approx(one.optimum, abs=1e-3)
+            assert iteration.settled(one.optimum, one.within_mbps) < 300
+
+
+def test_a_large_step_of_prices_diverges_with_an_error():
+    best = solve(FIGURE_2A, PROPORTIONAL).rate
+    assert algorithm_1(FIGURE_2A, 1000, GAMMA).settled(best, 0.05) < 100
+    with pytest.raises(NotConverged, match=r"algorithm 1: after 1000 steps a path is .* Mbps from"):
+        algorithm_1(FIGURE_2A, 1000, 0.03).settled(best, 0.05)
+    with pytest.raises(NotConverged, match=r"\(11\) and \(12\): after 1000 steps"):
+        approximate(FIGURE_2A, 1000, 10 * THETA, GAMMA).settled(best, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("steps", "tries"), [(300, 5), pytest.param(1000, None, marks=pytest.mark.slow)]
+)
+def test_the_command_writes_its_figure_and_prints_the_end(
+    steps, tries, tmp_path, monkeypatch, anabranch: Anabranch
+):
+    # All iterations settle in 300 steps; the statements are tried on few flows and networks.
+    if tries:
+        few = [statements.cheapest_paths_only(tries), statements.congestion_equality(tries)]
+        monkeypatch.setattr(statements, "statements", lambda _folder: few)
+    done = anabranch("theory", "wvegas", "--steps", steps, "--out", tmp_path / "out", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    first, second = document["iterations"]
+    classes = [one["verdict"] for one in document["statements"]]
+    every = ["holds", "holds", "not stated (ours)", "holds", "holds", "holds"]
+    assert classes == (["holds", "holds"] if tries else every)
+    assert first["optimum_mbps"] == pytest.approx(
+        [3.1028, 1.8972, 1.2056, 8.7944, 4.7944], abs=1e-4
+    )
+    assert second["optimum_mbps"] == pytest.approx([9, 0, 9, 0, 9, 0], abs=1e-4)
+    names = sorted(file.name for file in (tmp_path / "out").iterdir())
+    assert names == ["wvegas_iterations.png", "wvegas_iterations.svg"]
+
+
+def test_too_few_steps_are_an_error_of_one_line(tmp_path, anabranch: Anabranch):
+    done = anabranch("theory", "wvegas", "--steps", "5", "--out", tmp_path / "out")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "algorithm 2: after 5 steps a path is" in done.stderr
+    assert not (tmp_path / "out").exists()
