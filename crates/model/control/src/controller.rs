@@ -9,12 +9,10 @@ use crate::path::Path;
 use crate::rule::Rule;
 
 use grouping::Grouping;
-use hystart::Hystart;
 use undo::BeforeLoss;
 
 mod by_rate;
 mod grouping;
-mod hystart;
 mod losses;
 mod marks;
 mod per_round;
@@ -49,7 +47,7 @@ pub enum Phase {
 struct PathState {
     phase: Phase,
     timed_out: bool, // no packet has been acknowledged since
-    holds: bool,     // slow start without a packet per packet: `grow_held`
+    holds: bool,     // a round of slow start without growth
     round_samples: u32,
     ssthresh: f64,
     last_ack: f64,
@@ -91,9 +89,6 @@ pub struct Controller<R: Rule> {
     before_loss: Vec<BeforeLoss<R>>,
     /// The deliveries of each path; empty unless the rule acts by delivery rates.
     deliveries: Vec<Delivery>,
-    /// Whether first slow starts are HyStart++, and each path's; empty if not.
-    has_hystart: bool,
-    hystart: Vec<Hystart>,
     /// The groups that are coupled; `None` if all paths are.
     grouping: Option<Box<Grouping<R::Memory<f64>>>>,
 }
@@ -116,8 +111,6 @@ impl<R: Rule> Controller<R> {
             state: Vec::with_capacity(paths),
             before_loss: Vec::new(),
             deliveries: Vec::new(),
-            has_hystart: false,
-            hystart: Vec::new(),
             grouping: None,
         };
         (0..paths).for_each(|_| controller.add_path());
@@ -134,7 +127,6 @@ impl<R: Rule> Controller<R> {
         self.paths.push(self.new_path());
         self.memory.push(R::Memory::default());
         self.state.push(PathState::NEW);
-        self.begin_hystart(self.paths.len() - 1);
         if let Some(grouping) = &mut self.grouping {
             grouping.add_path();
         }
@@ -146,7 +138,6 @@ impl<R: Rule> Controller<R> {
         self.paths[r] = self.new_path();
         self.memory[r] = R::Memory::default();
         self.state[r] = PathState::NEW;
-        self.begin_hystart(r);
         if let Some(before) = self.before_loss.get_mut(r) {
             *before = None;
         }
@@ -232,7 +223,7 @@ impl<R: Rule> Controller<R> {
             self.end_round(r, ack.window_limited);
         }
         if ack.window_limited && !R::BY_RATE {
-            self.grow(r, ack);
+            self.grow(r, ack.packets);
         }
     }
 
@@ -324,10 +315,10 @@ impl<R: Rule> Controller<R> {
 
     /// Inlined always: every acknowledgement passes here.
     #[inline(always)]
-    fn grow(&mut self, r: usize, ack: &Ack) {
-        for _ in 0..ack.packets {
+    fn grow(&mut self, r: usize, packets: u32) {
+        for _ in 0..packets {
             match self.state[r].phase {
-                Phase::SlowStart if self.state[r].holds => return self.grow_held(r, ack),
+                Phase::SlowStart if self.state[r].holds => return,
                 Phase::SlowStart => {
                     self.change_window(r, 1.0);
                     self.paths[r].window = self.paths[r].window.min(self.state[r].ssthresh);

@@ -8,7 +8,6 @@ mod coupled_cubic;
 mod coupling;
 mod cubic;
 mod golden;
-mod hystart;
 mod itcp;
 mod known_faults;
 mod laws;

@@ -8,7 +8,6 @@ mod fill;
 mod fuzzed;
 mod gateway;
 mod golden;
-mod hystart;
 mod laws;
 mod media;
 mod messages;

@@ -66,22 +66,6 @@ impl<R: Rule> Controller<R> {
         (path.peak, path.prior_peak) = (0.0, 0.0);
     }
 
-    /// Halves the window of path `r`, and its ssthresh with it, because the path holds up others:
-    /// the endpoint's decision, not a loss (Raiciu et al., NSDI 2012, section 4.2). In recovery
-    /// nothing changes, because the loss has reduced the window. In slow start ssthresh stays, so
-    /// that a path that was penalised before its first loss can still find its capacity.
-    pub fn penalise(&mut self, r: usize) {
-        if self.state[r].phase == Phase::Recovery {
-            return;
-        }
-        let path = &mut self.paths[r];
-        path.window = (path.window / 2.0).max(1.0);
-        if self.state[r].phase == Phase::Avoidance {
-            self.state[r].ssthresh = self.paths[r].window.max(self.smallest_ssthresh(r));
-            self.resume(r);
-        }
-    }
-
     fn count_loss(&mut self, r: usize) {
         let path = &mut self.paths[r];
         let packets = path.since_loss.max(1.0);

@@ -148,12 +148,6 @@ impl PathState {
         self.data.get(place).copied().unwrap_or(sequence)
     }
 
-    /// The first data from `from` on that was sent over this path in a packet that is not
-    /// acknowledged.
-    pub fn first_data(&self, from: PacketNumber) -> Option<PacketNumber> {
-        self.data.iter().copied().filter(|&data| data >= from).min()
-    }
-
     /// The data of lost packets, to be reinjected. Each packet's is returned once, also after
     /// several timeouts.
     pub fn take_lost_data(&mut self) -> impl Iterator<Item = PacketNumber> {

@@ -10,12 +10,10 @@ use anabranch_scenario as scenario;
 use crate::connection::path_state::PathState;
 use crate::connection::scheduler::blest::Blest;
 use crate::connection::scheduler::ecf::Ecf;
-use crate::connection::scheduler::opportunistic::Opportunistic;
 use crate::connection::scheduler::redundant::Redundant;
 
 mod blest;
 mod ecf;
-pub(crate) mod opportunistic;
 pub(crate) mod redundant;
 
 /// What a scheduler decides by.
@@ -39,7 +37,6 @@ pub(crate) enum Scheduler {
     Blest(Box<Blest>),
     Ecf(Ecf),
     Redundant(Box<Redundant>),
-    Opportunistic(Box<Opportunistic>),
 }
 
 impl Scheduler {
@@ -50,9 +47,6 @@ impl Scheduler {
             scenario::Scheduler::Blest if several => Scheduler::Blest(Box::default()),
             scenario::Scheduler::Ecf if several => Scheduler::Ecf(Ecf::default()),
             scenario::Scheduler::Redundant if several => Scheduler::Redundant(Box::default()),
-            scenario::Scheduler::Opportunistic if several => {
-                Scheduler::Opportunistic(Box::default())
-            }
             scenario::Scheduler::RoundRobin => Scheduler::RoundRobin,
             _ => Scheduler::MinRtt,
         }
@@ -70,9 +64,7 @@ impl Scheduler {
             Scheduler::RoundRobin => in_turn(view),
             Scheduler::Blest(blest) => blest.pick(view),
             Scheduler::Ecf(ecf) => ecf.pick(view),
-            Scheduler::MinRtt | Scheduler::Redundant(_) | Scheduler::Opportunistic(_) => {
-                shortest(view)
-            }
+            Scheduler::MinRtt | Scheduler::Redundant(_) => shortest(view),
         }
     }
 

@@ -214,11 +214,10 @@ impl Connection {
     fn on_blocked(&mut self, world: &mut World) {
         let (scheduler, view) = self.scheduler_and_view(world);
         scheduler.on_blocked(&view);
-        self.resend_what_blocks(world);
     }
 
     /// The scheduler, and what it decides by.
-    pub(crate) fn scheduler_and_view(&mut self, world: &World) -> (&mut Scheduler, View<'_>) {
+    fn scheduler_and_view(&mut self, world: &World) -> (&mut Scheduler, View<'_>) {
         let end = self.data_end.min(self.window_end(world.tcp));
         let view = View {
             now: world.now,
