@@ -3,20 +3,14 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::ack::Ack;
-use crate::delivery::Delivery;
+use crate::delivery::{Delivery, Event, Stamp};
 use crate::path::Path;
 use crate::rule::Rule;
-
 use grouping::Grouping;
-use undo::BeforeLoss;
+use recovery::BeforeLoss;
 
-mod by_rate;
 mod grouping;
-mod losses;
-mod marks;
-mod per_round;
-mod undo;
+mod recovery;
 
 /// No window grows beyond this, packets.
 pub const MAX_WINDOW: f64 = (1 << 24) as f64;
@@ -30,6 +24,25 @@ pub const SMALLEST_SSTHRESH_ONE_PATH: f64 = 2.0;
 /// Weight of the newest interval in [`Path::loss_interval`]. The average spans about
 /// `(2 - g) / g = 7` intervals, near the eight of TFRC (RFC 5348, section 5.4).
 pub const LOSS_INTERVAL_GAIN: f64 = 1.0 / 4.0;
+
+/// An acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack {
+    /// When it arrived, s.
+    pub now: f64,
+    /// When the packet that caused it was sent, s.
+    pub sent_at: f64,
+    /// Packets newly known to be delivered.
+    pub packets: u32,
+    /// RTT sample, s; `None` without one. A sample that is not positive and finite is ignored.
+    pub rtt: Option<f64>,
+    /// Queueing and service delay of that packet on the forward path, s, not negative; `None` if
+    /// not known.
+    pub queue_delay: Option<f64>,
+    /// Whether the window, not the application or the receiver, limited the sender. If not, no
+    /// window grows.
+    pub window_limited: bool,
+}
 
 /// The phase of congestion control that a path is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,6 +194,14 @@ impl<R: Rule> Controller<R> {
     /// [`SMALLEST_SSTHRESH_ONE_PATH`], which a path that is coupled with no other has at least.
     pub fn set_smallest_ssthresh(&mut self, packets: f64) {
         self.smallest_ssthresh = packets.max(1.0);
+    }
+
+    /// Whether a loss-based rule's increase is computed once per round trip of a path and added for
+    /// every packet acknowledged in it, instead of computed for every packet. It is computed anew
+    /// after each loss and timeout of the path and when congestion avoidance begins. RFC 6356,
+    /// section 4, allows it for LIA; `docs/notebook/kernel-measured.md` bounds the difference.
+    pub fn set_increase_per_round(&mut self, per_round: bool) {
+        self.increase_per_round = per_round;
     }
 
     /// The state of path `r` that the rule uses.
@@ -338,6 +359,20 @@ impl<R: Rule> Controller<R> {
         }
     }
 
+    /// The rule's increase per packet.
+    #[inline(always)]
+    fn increase(&mut self, r: usize) -> f64 {
+        let last = self.state[r].increase;
+        if self.increase_per_round && !last.is_nan() {
+            return last;
+        }
+        let increase = self.increase_now(r);
+        if self.increase_per_round {
+            self.state[r].increase = increase;
+        }
+        increase
+    }
+
     #[inline]
     fn change_window(&mut self, r: usize, change: f64) {
         if !change.is_nan() {
@@ -359,6 +394,80 @@ impl<R: Rule> Controller<R> {
         self.state[r].increase = f64::NAN;
         self.paths[r].epoch_window = self.paths[r].window;
         (self.paths[r].age, self.paths[r].rounds) = (0.0, 0.0);
+    }
+}
+
+/// Rules that act by samples of the delivery rate: what the endpoint reports of each packet.
+impl<R: Rule> Controller<R> {
+    /// Whether the rule acts by delivery rates ([`Rule::BY_RATE`]), so that the endpoint reports
+    /// each packet with the methods below and paces.
+    pub fn is_by_rate(&self) -> bool {
+        R::BY_RATE
+    }
+
+    /// The rate at which path `r` sends at most, packets/s; infinite if it is not paced.
+    pub fn pacing_rate(&self, r: usize) -> f64 {
+        self.rule.pacing_rate(&self.paths[r], &self.memory[r])
+    }
+
+    /// The rule's state of path `r`.
+    pub fn memory(&self, r: usize) -> &R::Memory<f64> {
+        &self.memory[r]
+    }
+
+    /// Path `r` sends a packet of `size` packets where `in_flight` are in the network without it.
+    /// The endpoint keeps the result until the packet is acknowledged or sent again.
+    pub fn on_packet_sent(&mut self, r: usize, now: f64, size: f64, in_flight: f64) -> Stamp {
+        self.account_deliveries();
+        if in_flight <= 0.0 {
+            self.tell(r, &Event::Restart { now });
+        }
+        self.deliveries[r].on_sent(now, size, in_flight, self.paths[r].window)
+    }
+
+    /// A packet of path `r` is acknowledged for the first time since it was last sent.
+    pub fn on_packet_delivered(&mut self, r: usize, now: f64, packet: &Stamp) {
+        self.deliveries[r].on_delivered(now, packet);
+    }
+
+    /// A packet of path `r` is declared lost.
+    pub fn on_packet_lost(&mut self, r: usize, now: f64, packet: &Stamp) {
+        self.deliveries[r].on_lost(packet);
+        self.tell(r, &Event::Lost { now, packet });
+    }
+
+    /// The acknowledgement is processed, with all packets that it reports or shows to be lost;
+    /// `in_flight` packets are left in the network, and `rtt` is its sample, s.
+    pub fn on_packets_processed(&mut self, r: usize, now: f64, rtt: Option<f64>, in_flight: f64) {
+        let min_rtt = self.paths[r].base_rtt;
+        if let Some(sample) = self.deliveries[r].sample(now, rtt, in_flight, min_rtt) {
+            self.tell(r, &Event::Acked(&sample));
+        }
+    }
+
+    /// Path `r` has room for more than `in_flight` packets, and the application has no data.
+    pub fn on_app_limited(&mut self, r: usize, in_flight: f64) {
+        self.account_deliveries();
+        self.deliveries[r].mark_app_limited(in_flight);
+    }
+
+    /// Tells the rule of an event; its window takes effect.
+    #[inline(never)]
+    pub(super) fn tell(&mut self, r: usize, event: &Event) {
+        self.account_deliveries();
+        let delivery = &mut self.deliveries[r];
+        let window = self
+            .rule
+            .on_event(&self.paths[r], &mut self.memory[r], delivery, event);
+        if !window.is_nan() {
+            self.paths[r].window = within_bounds(window);
+        }
+    }
+
+    /// Makes the accounts of paths that have none yet. Other rules never have any.
+    fn account_deliveries(&mut self) {
+        self.deliveries
+            .resize(self.paths.len(), Delivery::default());
     }
 }
 

@@ -10,7 +10,7 @@ pub use wvegas::WvegasMemory;
 
 use alloc::string::String;
 
-use crate::ack::Ack;
+use crate::controller::Ack;
 use crate::controller::{Controller, Phase};
 use crate::coupling::Coupling;
 use crate::delivery::Stamp;

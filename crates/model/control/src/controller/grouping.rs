@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::ack::Ack;
 use crate::bottleneck::Detector;
+use crate::controller::Ack;
 use crate::controller::{Controller, SMALLEST_SSTHRESH_ONE_PATH};
 use crate::coupling::Coupling;
 use crate::path::Path;
