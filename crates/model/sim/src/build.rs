@@ -7,7 +7,7 @@ use anabranch_scenario::Scenario;
 use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::{from_seconds, seconds};
 
-use crate::connection::path_state::Route;
+use crate::connection::subflow::Route;
 use crate::network::Network;
 use crate::transmitter::Transmitter;
 

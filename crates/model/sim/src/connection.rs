@@ -9,35 +9,26 @@ use anabranch_scenario as scenario;
 use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::seconds;
 
-use crate::connection::bits::Reassembly;
-use crate::connection::gateway::Gateway;
-use crate::connection::linux_scheduler::LinuxScheduler;
-use crate::connection::path_state::{PathState, Route};
+use crate::connection::files::Gateway;
+use crate::connection::numbers::Reassembly;
 use crate::connection::scheduler::Scheduler;
+use crate::connection::scheduler::linux::LinuxScheduler;
+use crate::connection::subflow::{Route, Subflow};
 use crate::connection::tcp::Tcp;
 use crate::network::{Network, PacketNumber};
 use crate::prefetch::prefetch;
 
-mod bits;
-mod delivery;
-mod gateway;
-mod host;
-mod leaving;
-mod linux_scheduler;
-mod linux_sending;
-pub(crate) mod path_state;
-mod pooling;
+mod files;
+mod numbers;
+mod pacing;
 mod rack;
-mod rack_timers;
 mod receiving;
-mod returning;
-mod rto;
 mod scheduler;
 mod sender;
 mod sending;
+pub(crate) mod subflow;
 pub(crate) mod tcp;
-mod timer;
-mod way_back;
+mod timers;
 
 /// What a connection acts on.
 pub(crate) struct World<'a> {
@@ -60,7 +51,7 @@ pub(crate) struct Connection {
     pub packet_bytes: u16,
     pub controller: AnyController,
     /// The open paths: paths open in order.
-    pub paths: Vec<PathState>,
+    pub paths: Vec<Subflow>,
     /// Whether it has several paths, open or not, and so a separate data sequence.
     pub(crate) several: bool,
     /// The data sequence number of the next new packet, of the first not acknowledged, and of the
@@ -144,7 +135,7 @@ impl Connection {
                 .set_ssthresh(r, tcp.keys.initial_ssthresh_packets.get());
             let window = self.controller.window(r) as u32;
             let seed = element_seed(self.host_seed, kind::HOSTS, r);
-            let mut path = PathState::new(route.clone(), tcp, window, seed);
+            let mut path = Subflow::new(route.clone(), tcp, window, seed);
             path.sender.joins_recoveries = self.controller.is_by_rate();
             path.packets = self.controller.is_by_rate().then(Box::default);
             if let (Some(ecn), true) = (&mut path.ecn, self.controller.is_scalable()) {

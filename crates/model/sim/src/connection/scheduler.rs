@@ -1,25 +1,26 @@
 //! Packet schedulers: which path carries the next packet, or that it waits.
 //!
 //! A scheduler is a function of the paths' states, with the little that it remembers in a file of
-//! its own. Linux' scheduler, which also queues data at paths, is in `linux_scheduler.rs`.
+//! its own. Linux' scheduler also queues data at paths.
 
 use anabranch_control::AnyController;
 use anabranch_net::Time;
 use anabranch_scenario as scenario;
 
-use crate::connection::path_state::PathState;
 use crate::connection::scheduler::blest::Blest;
 use crate::connection::scheduler::ecf::Ecf;
 use crate::connection::scheduler::redundant::Redundant;
+use crate::connection::subflow::Subflow;
 
 mod blest;
 mod ecf;
+pub(crate) mod linux;
 pub(crate) mod redundant;
 
 /// What a scheduler decides by.
 pub(crate) struct View<'a> {
     pub now: Time,
-    pub paths: &'a [PathState],
+    pub paths: &'a [Subflow],
     pub controller: &'a AnyController,
     /// The path that sent last.
     pub last: usize,

@@ -1,16 +1,57 @@
 //! The sending side of a connection: acknowledgements, timers, and which packet is sent when.
 
+use std::collections::VecDeque;
+
 use anabranch_control::Ack;
-use anabranch_net::Time;
+use anabranch_net::{Dice, Time};
 use anabranch_scenario::time::seconds;
 
 use crate::calendar::Event;
 use crate::connection::scheduler::{Scheduler, View};
 use crate::connection::tcp::Tcp;
-use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
 use crate::ecn::Bits;
 use crate::network::{Acknowledgement, Packet, PacketNumber};
+
+/// A path's packets that the host has not sent yet. They leave in order.
+#[derive(Debug)]
+pub(crate) struct Host {
+    dice: Dice,
+    /// The longest delay.
+    jitter: Time,
+    /// The packets and when they leave.
+    waiting: VecDeque<(Time, Packet)>,
+    /// When the last packet leaves.
+    last: Time,
+}
+
+impl Host {
+    /// A host that delays packets by up to `jitter`, random from `seed`; `None` if it does not.
+    pub fn new(jitter: Time, seed: u64) -> Option<Box<Host>> {
+        (jitter > 0).then(|| {
+            Box::new(Host {
+                dice: Dice::new(seed),
+                jitter,
+                waiting: VecDeque::new(),
+                last: 0,
+            })
+        })
+    }
+
+    /// Takes a packet; gives the time at which an event must be scheduled, unless one is pending.
+    pub fn take(&mut self, now: Time, packet: Packet) -> Option<Time> {
+        let delay = (self.dice.uniform() * self.jitter as f64) as Time;
+        self.last = self.last.max(now + delay);
+        self.waiting.push_back((self.last, packet));
+        (self.waiting.len() == 1).then_some(self.last)
+    }
+
+    /// Gives the packet that leaves first, and the time at which the next one leaves.
+    pub fn release(&mut self) -> (Option<Packet>, Option<Time>) {
+        let head = self.waiting.pop_front().map(|(_, packet)| packet);
+        (head, self.waiting.front().map(|&(time, _)| time))
+    }
+}
 
 impl Connection {
     /// An acknowledgement reaches the sender. Inlined always: the event loop calls it once per
@@ -121,57 +162,6 @@ impl Connection {
                 self.controller.on_loss(r);
             }
         }
-    }
-
-    /// An event of a path's retransmission timer.
-    pub fn on_timer(&mut self, world: &mut World, r: u16) {
-        let index = usize::from(r);
-        // A timer event may come after its connection is over and another, with fewer paths, has
-        // its place.
-        let Some(path) = self.paths.get_mut(index) else {
-            return;
-        };
-        match path.timer.on_event(world.now) {
-            TimerEvent::Stale => {}
-            TimerEvent::Later(time) => self.schedule_timer(world, index, time),
-            TimerEvent::Expired => self.time_out(world, index),
-        }
-    }
-
-    fn time_out(&mut self, world: &mut World, r: usize) {
-        self.controller.on_timeout(r);
-        let path = &mut self.paths[r];
-        path.time_out(world.now, world.tcp);
-        if let Some(ecn) = &mut path.ecn {
-            ecn.on_reduced();
-        }
-        if path.packets.is_some() {
-            self.report_losses(world.now, r);
-        }
-        self.open_window(world.now, r);
-        let path = &mut self.paths[r];
-        let all_send_all = matches!(self.scheduler, Scheduler::Redundant(_));
-        if self.several && self.linux_scheduler.is_none() && !all_send_all {
-            let lost = path.take_lost_data();
-            self.reinjections.extend(lost.map(|data| (data, r as u16)));
-        }
-        self.restart_timer(world, r);
-        self.fill_windows(world);
-    }
-
-    #[inline]
-    pub(super) fn restart_timer(&mut self, world: &mut World, r: usize) {
-        if let Some(time) = self.paths[r].restart_timer(world.now, world.tcp) {
-            self.schedule_timer(world, r, time);
-        }
-    }
-
-    fn schedule_timer(&self, world: &mut World, r: usize, time: Time) {
-        let event = Event::Timeout {
-            connection: self.number,
-            path: r as u16,
-        };
-        world.network.calendar.push(time, event);
     }
 
     /// Fills every path's window; the scheduler chooses the path for new data.
@@ -392,5 +382,93 @@ impl Connection {
         }
         let rest = self.file_bytes - data_sequence * self.payload(tcp);
         tcp.header_bytes + rest as u16
+    }
+}
+
+/// Packets leave the host for the network.
+impl Connection {
+    /// Hands a packet to the host, or to the network if the host delays nothing.
+    #[inline]
+    pub(super) fn emit(&mut self, world: &mut World, packet: Packet) {
+        if self.paths[usize::from(packet.path)].host.is_some() {
+            self.delay(world, packet);
+        } else {
+            self.offer(world, packet);
+        }
+    }
+
+    #[cold]
+    fn delay(&mut self, world: &mut World, packet: Packet) {
+        let Some(host) = &mut self.paths[usize::from(packet.path)].host else {
+            return;
+        };
+        if let Some(time) = host.take(world.now, packet) {
+            self.schedule_leave(world, packet.path, time);
+        }
+    }
+
+    /// The first packet of path `r` leaves the host.
+    pub fn on_leave(&mut self, world: &mut World, r: u16) {
+        let Some(host) = &mut self.paths[usize::from(r)].host else {
+            return;
+        };
+        let (head, next) = host.release();
+        if let Some(time) = next {
+            self.schedule_leave(world, r, time);
+        }
+        if let Some(packet) = head {
+            self.offer(world, packet);
+        }
+    }
+
+    fn schedule_leave(&self, world: &mut World, path: u16, time: Time) {
+        let event = Event::Leave {
+            connection: self.number,
+            path,
+        };
+        world.network.calendar.push(time, event);
+    }
+
+    #[inline(always)]
+    fn offer(&mut self, world: &mut World, packet: Packet) {
+        if let Err(cause) = world.network.send(world.now, packet) {
+            self.on_drop(packet.path, cause);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packets in pairs, 7 units apart, delayed by up to 20.
+    #[test]
+    fn packets_are_delayed_by_at_most_the_jitter_and_leave_in_order() {
+        let mut host = Host::new(20, 1).expect("jitter");
+        let packet = |sequence| Packet {
+            sent_at: 0,
+            connection: 0,
+            sequence,
+            data_sequence: sequence,
+            hop: 0,
+            path: 0,
+            bytes: 1,
+            bits: Default::default(),
+        };
+        let times: Vec<Time> = (0..1000).map(|number| number / 2 * 7).collect();
+        let scheduled = (0..1000).filter(|&number| {
+            let event_at = host.take(times[number], packet(number as u64));
+            event_at.is_some()
+        });
+        assert_eq!(scheduled.count(), 1, "one event is pending at a time");
+        let leaving: Vec<Time> = host.waiting.iter().map(|&(time, _)| time).collect();
+        assert!(leaving.is_sorted());
+        let delays = leaving
+            .iter()
+            .zip(&times)
+            .map(|(leaves, sent)| leaves - sent);
+        let longest = delays.max();
+        assert_eq!(longest, Some(19));
+        assert!(Host::new(0, 1).is_none());
     }
 }

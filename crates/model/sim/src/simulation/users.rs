@@ -1,13 +1,38 @@
-//! Actions of users: begin, pause, open connections, add files to gateways and submit messages.
+//! Users: their totals, and what they do. They begin, pause, open connections, add files to gateways
+//! and submit messages.
 
 use anabranch_control::Adjuster;
 use anabranch_scenario::Workload;
+use anabranch_scenario::users::UserSlot;
 
 use super::Simulation;
+use super::capture::opening;
 use crate::build::{adjuster_dice, host_seed};
 use crate::calendar::Event;
-use crate::capture::opening;
 use crate::connection::{Connection, World};
+
+/// A user and its totals so far.
+#[derive(Debug)]
+pub(crate) struct User {
+    pub slot: UserSlot,
+    /// The connection, if the workload has only one.
+    pub connection: Option<u32>,
+    /// Payload received over connections that are over, bytes, and files completed.
+    pub received_bytes: u64,
+    pub transfers_done: u64,
+}
+
+impl User {
+    /// A user that has not begun.
+    pub fn new(slot: UserSlot) -> User {
+        User {
+            slot,
+            connection: None,
+            received_bytes: 0,
+            transfers_done: 0,
+        }
+    }
+}
 
 impl Simulation {
     pub(super) fn begin(&mut self, user: u32) {

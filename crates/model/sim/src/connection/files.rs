@@ -1,15 +1,18 @@
-//! The gateway of an aggregate connection: the files it holds, one packet of each in turn. The
-//! messages of an application are files that are sent one after the other.
+//! Files that wait for a persistent connection: those at a gateway, one packet of each in turn, or
+//! the messages of an application, one after the other.
 //!
 //! The connection delivers in order, so the receiver has a file as soon as it has the file's last
-//! packet and all before it. So the gateway keeps one number per file in transit, and no state per
+//! packet and all before it. So the queue keeps one number per file in transit, and no state per
 //! packet.
 
 use std::collections::VecDeque;
 
 use anabranch_control::{Adjuster, BufferSample};
 use anabranch_net::{Dice, Time};
+use anabranch_scenario::time::{from_seconds, seconds};
 
+use crate::connection::tcp::Tcp;
+use crate::connection::{Connection, World};
 use crate::network::PacketNumber;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +147,87 @@ impl Gateway {
 /// Bytes by which the last packet of a file is shorter than a full one.
 fn lacking(payload: u64, file: &File) -> u16 {
     (file.bytes.next_multiple_of(payload) - file.bytes) as u16
+}
+
+impl Connection {
+    /// Makes this the connection of a gateway; `adjuster` adjusts its kappa, if there is one.
+    pub fn pool(&mut self, adjuster: Option<Adjuster>, dice: Dice) {
+        let gateway = Gateway::new(adjuster, dice);
+        self.set_kappa(gateway.kappa());
+        self.gateway = Some(Box::new(gateway));
+    }
+
+    /// Makes this the connection of an application that sends messages.
+    pub fn queue_messages(&mut self) {
+        self.gateway = Some(Box::new(Gateway::of_messages()));
+    }
+
+    /// A file arrives at the gateway, whose persistent connection keeps its window over idle times;
+    /// or the application submits a message.
+    pub fn pool_file(&mut self, world: &mut World, bytes: u64) {
+        let payload = self.payload(world.tcp);
+        let Some(gateway) = &mut self.gateway else {
+            return;
+        };
+        let file = File {
+            arrived_at: world.now,
+            bytes,
+        };
+        let packets = bytes.div_ceil(payload);
+        let has_messages = gateway.has_messages();
+        gateway.push(file, packets);
+        if has_messages {
+            self.restart_after_idle(world);
+        }
+        self.data_end = self.data_end.saturating_add(packets);
+        self.fill_windows(world);
+    }
+
+    /// The next file that the receiver has completely.
+    pub fn deliver_file(&mut self, tcp: &Tcp) -> Option<File> {
+        let (payload, received) = (self.payload(tcp), self.data_received());
+        self.gateway.as_mut()?.deliver(payload, received)
+    }
+
+    /// Data in the gateway or of messages that was never sent, packets; 0 for other workloads.
+    pub fn buffer_packets(&self) -> u64 {
+        match self.gateway {
+            Some(_) => self.data_end - self.data_next,
+            None => 0,
+        }
+    }
+
+    /// The weight of the connection's rule; 0 for a rule without one.
+    pub fn kappa(&self) -> f64 {
+        self.controller.weight().unwrap_or(0.0)
+    }
+
+    /// Time until the next sample of the gateway's buffer; `None` if kappa is fixed.
+    pub fn wait_to_adjust(&mut self) -> Option<Time> {
+        self.gateway.as_mut()?.wait_s().map(from_seconds)
+    }
+
+    /// Samples the gateway's buffer, for kappa.
+    pub fn adjust(&mut self, now: Time) {
+        let path = self.controller.path(0);
+        let sample = BufferSample {
+            age_s: seconds(now - self.started_at),
+            buffer_packets: self.buffer_packets() as f64,
+            arrived_packets: self.data_end as f64,
+            window: path.window,
+            base_rtt: path.base_rtt,
+        };
+        let gateway = self.gateway.as_mut();
+        let kappa = gateway.and_then(|gateway| gateway.sample(&sample));
+        self.set_kappa(kappa);
+    }
+
+    /// Gives the adjusted kappa to the rule, if the rule has one.
+    fn set_kappa(&mut self, kappa: Option<f64>) {
+        if let Some(kappa) = kappa {
+            self.controller.set_weight(kappa);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -9,14 +9,14 @@ use crate::network::PacketNumber;
 /// Only numbers in the window that the owner passes as `live` may be in the set; the ring grows to
 /// hold that window.
 #[derive(Debug, Default)]
-pub(crate) struct Bits {
+pub(crate) struct NumberSet {
     /// The ring of a window of up to 64 numbers: in place, because many flows have one.
     few: [u64; 2],
     /// The ring of a larger window; else empty.
     many: Vec<u64>,
 }
 
-impl Bits {
+impl NumberSet {
     #[inline]
     fn words(&self) -> &[u64] {
         if self.many.is_empty() {
@@ -135,7 +135,7 @@ impl Bits {
     #[cold]
     fn grow(&mut self, words: usize, live: Range<PacketNumber>) {
         let many = vec![0; words];
-        let old = std::mem::replace(self, Bits { few: [0; 2], many });
+        let old = std::mem::replace(self, NumberSet { few: [0; 2], many });
         let mut from = live.start;
         // The old ring may be shorter than the window: numbers beyond it were not in the set.
         let end = live.end.min(
@@ -155,7 +155,7 @@ impl Bits {
 pub(crate) struct Reassembly {
     next: PacketNumber,
     /// Numbers above `next` that have arrived, and the end of the window they lie in.
-    early: Bits,
+    early: NumberSet,
     early_count: u32,
     end: PacketNumber,
 }
@@ -248,7 +248,7 @@ mod tests {
             base in base(),
             steps in prop::collection::vec((0u8..4, 0u64..700, 0u64..200), 1..300),
         ) {
-            let (mut bits, mut set) = (Bits::default(), BTreeSet::new());
+            let (mut bits, mut set) = (NumberSet::default(), BTreeSet::new());
             let (mut start, mut end) = (base, base + 1);
             for (step, offset, slide) in steps {
                 let sequence = start + offset;

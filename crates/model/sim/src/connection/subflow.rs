@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 use anabranch_net::Time;
 use anabranch_scenario::Recovery;
 
-use crate::connection::bits::Reassembly;
-use crate::connection::host::Host;
+use crate::connection::numbers::Reassembly;
+use crate::connection::pacing::Packets;
 use crate::connection::rack::Rack;
-use crate::connection::rto::{Rto, longest};
+use crate::connection::receiving::WayBack;
 use crate::connection::sender::Sender;
-use crate::connection::sender::packets::Packets;
+use crate::connection::sending::Host;
 use crate::connection::tcp::Tcp;
-use crate::connection::timer::Timer;
-use crate::connection::way_back::WayBack;
+use crate::connection::timers::Timer;
+use crate::connection::timers::{Rto, longest};
 use crate::ecn::{Bits, Ecn};
 use crate::network::{Acknowledgement, PacketNumber};
 use anabranch_scenario::recorder::PathTotals;
@@ -46,7 +46,7 @@ impl Route {
 }
 
 #[derive(Debug)]
-pub(crate) struct PathState {
+pub(crate) struct Subflow {
     pub route: Route,
     pub sender: Sender,
     pub receiver: Reassembly,
@@ -90,11 +90,11 @@ pub(crate) struct PathState {
     pub totals: PathTotals,
 }
 
-impl PathState {
-    pub fn new(route: Route, tcp: &Tcp, window: u32, host_seed: u64) -> PathState {
+impl Subflow {
+    pub fn new(route: Route, tcp: &Tcp, window: u32, host_seed: u64) -> Subflow {
         let way_back = route.first_hop_back.map(WayBack::new);
         let rto = Rto::after_handshake(tcp, route.propagation_s);
-        PathState {
+        Subflow {
             way_back: way_back.map(Box::new),
             route,
             sender: Sender::new(tcp.keys.recovery != Recovery::NewReno),
