@@ -11,7 +11,7 @@ use crate::connection::subflow::Route;
 use crate::network::Network;
 use crate::transmitter::Transmitter;
 
-/// What the users of one flow have in common.
+/// The part of its users' connections that a flow determines.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The controller of a connection, without paths.

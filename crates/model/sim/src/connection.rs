@@ -9,7 +9,7 @@ use anabranch_scenario as scenario;
 use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::seconds;
 
-use crate::connection::files::Gateway;
+use crate::connection::files::FileQueue;
 use crate::connection::numbers::Reassembly;
 use crate::connection::scheduler::Scheduler;
 use crate::connection::scheduler::linux::LinuxScheduler;
@@ -30,7 +30,7 @@ pub(crate) mod subflow;
 pub(crate) mod tcp;
 mod timers;
 
-/// What a connection acts on.
+/// The surroundings of a connection: the time, the network and the endpoints' keys.
 pub(crate) struct World<'a> {
     pub now: Time,
     pub network: &'a mut Network,
@@ -54,20 +54,19 @@ pub(crate) struct Connection {
     pub paths: Vec<Subflow>,
     /// Whether it has several paths, open or not, and so a separate data sequence.
     pub(crate) several: bool,
-    /// The data sequence number of the next new packet, of the first not acknowledged, and of the
-    /// first that the application does not have.
+    /// The data sequence number of the next new packet.
     pub(crate) data_next: PacketNumber,
+    /// The data sequence number of the first packet that is not acknowledged.
     pub(crate) data_una: PacketNumber,
+    /// The end of the application's data.
     pub(crate) data_end: PacketNumber,
     /// Payload of a file, 0 for a workload without end.
     pub(crate) file_bytes: u64,
-    /// The files that are sent, if this is the connection of a gateway, or the messages of an
-    /// application.
-    pub(crate) gateway: Option<Box<Gateway>>,
+    /// The files of a gateway or the messages of an application, for which the connection persists.
+    pub(crate) files: Option<Box<FileQueue>>,
     /// Chooses the path of the next packet.
     pub(crate) scheduler: Scheduler,
-    /// Whether an acknowledgement on one path may let another send, even if nothing stopped that
-    /// but the scheduler.
+    /// Whether each acknowledgement fills all paths: the scheduler may have let another path wait.
     fills_all: bool,
     /// Assigns data to the paths, if the scenario has Linux' scheduler.
     pub(crate) linux_scheduler: Option<Box<LinuxScheduler>>,
@@ -113,7 +112,7 @@ impl Connection {
             data_una: 0,
             data_end: 0,
             file_bytes: 0,
-            gateway: None,
+            files: None,
             fills_all: uses_linux || scheduler.may_wait(),
             scheduler,
             linux_scheduler: uses_linux.then(Box::default),
@@ -162,9 +161,9 @@ impl Connection {
         }
     }
 
-    /// Sends no new data from now on, except what is in a gateway or a message.
+    /// Sends no new data from now on, except files that a gateway or an application has submitted.
     pub fn pause(&mut self) {
-        if self.gateway.is_none() {
+        if self.files.is_none() {
             self.data_end = self.data_next;
         }
     }
@@ -206,8 +205,8 @@ impl Connection {
 
     /// Payload the application has received in order.
     pub fn received_bytes(&self, tcp: &Tcp) -> u64 {
-        if let Some(gateway) = &self.gateway {
-            return gateway.payload_of(self.payload(tcp), self.data_received());
+        if let Some(files) = &self.files {
+            return files.payload_of(self.payload(tcp), self.data_received());
         }
         let bytes = self.data_received() * self.payload(tcp);
         if self.file_bytes > 0 {

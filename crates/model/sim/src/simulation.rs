@@ -13,7 +13,7 @@ use crate::build::{self, Plan};
 use crate::calendar::Event;
 use crate::connection::tcp::Tcp;
 use crate::connection::{Connection, World};
-use crate::network::{Kind, Network, Packet, PacketNumber};
+use crate::network::{Content, Network, Packet, PacketNumber};
 use crate::prefetch::prefetch;
 use media::Source;
 use users::User;
@@ -48,8 +48,9 @@ pub struct Simulation {
     tcp: Tcp,
     plans: Vec<Plan>,
     users: Vec<User>,
-    /// Connections by number. The numbers of those that are over are in `spare`, to be used again.
+    /// Connections by number.
     connections: Vec<Connection>,
+    /// Numbers of connections that are over, to be used again.
     spare: Vec<u32>,
     /// Sources of media by number.
     media: Vec<Source>,
@@ -279,7 +280,7 @@ impl Simulation {
             }
             return;
         }
-        if packet.kind() != Kind::Data {
+        if packet.content() != Content::Data {
             return self.arrive_other(&packet);
         }
         let completed = self.connect(
@@ -302,16 +303,16 @@ impl Simulation {
     /// A link dropped a packet.
     #[inline]
     fn account_drop(&mut self, packet: Packet, cause: Cause) {
-        match packet.kind() {
-            Kind::Data => {
+        match packet.content() {
+            Content::Data => {
                 let connection = &mut self.connections[packet.connection as usize];
                 connection.on_drop(packet.path, cause);
             }
-            Kind::Ack => {
+            Content::Ack => {
                 let connection = &mut self.connections[packet.connection as usize];
                 connection.on_ack_drop(packet.path, packet.sequence);
             }
-            Kind::Media => return self.lose_media(&packet, cause),
+            Content::Media => return self.lose_media(&packet, cause),
         }
         self.retire_if_over(packet.connection);
     }
@@ -326,8 +327,8 @@ impl Simulation {
 
     #[cold]
     fn arrive_other(&mut self, packet: &Packet) {
-        match packet.kind() {
-            Kind::Media => self.receive_media(packet),
+        match packet.content() {
+            Content::Media => self.receive_media(packet),
             _ => self.arrive_back(packet.connection, packet.path, packet.sequence),
         }
     }

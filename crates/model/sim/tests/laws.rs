@@ -1,4 +1,4 @@
-//! What holds in every scenario: counters agree, everything sent arrives, windows stay in range,
+//! Laws of every scenario: counters agree, everything sent arrives, windows stay in range,
 //! and a seed determines every bit.
 
 pub mod checks;

@@ -22,7 +22,7 @@ fn two_paths(links: [&str; 2], duration: &str, tcp: &str, user: &str) -> Record 
     run(&text, 1)
 }
 
-/// What the only user gets, Mbps.
+/// The goodput of the only user, Mbps.
 fn goodput(record: &Record) -> f64 {
     record.flows.goodput_mbps[0]
 }

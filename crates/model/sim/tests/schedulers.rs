@@ -50,7 +50,7 @@ fn a_small_receive_buffer_blocks_the_quick_path_with_min_rtt_alone() {
 const NEAR: &str = "rate_mbps = 12, delay_ms = 10";
 const FAR: &str = "rate_mbps = 12, delay_ms = 100";
 
-/// How long a file of `packets` takes, ms, and the record. Windows begin at 30 and grow by one per
+/// Duration of a file of `packets`, ms, and the record. Windows begin at 30 and grow by one per
 /// round trip: more than the near link's 21 packets, so that it is never idle.
 fn file(links: &[&str], scheduler: &str, packets: u64, more: &str) -> (f64, Record) {
     let workload = format!("{{ file = {{ bytes = {} }} }}", packets * PAYLOAD);

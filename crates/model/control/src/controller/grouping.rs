@@ -17,8 +17,9 @@ pub(super) struct Grouping<M> {
     detector: Option<Detector>,
     /// For each path the lowest path of its group.
     groups: Vec<usize>,
-    /// The paths of a group and their memory, copied for one call of the rule.
+    /// The paths of a group, copied for one call of the rule.
     pub paths: Vec<Path<f64>>,
+    /// The memory of these paths, copied with them.
     pub memory: Vec<M>,
 }
 

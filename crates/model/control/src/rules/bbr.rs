@@ -83,9 +83,9 @@ pub struct BbrMemory {
     full_bw: f64,
     full_bw_count: u32,
     prior_cwnd: f64,
-    /// Losses or a timeout are being repaired, now and at the last acknowledgement
-    /// (`prev_ca_state`).
+    /// Losses or a timeout are being repaired.
     in_recovery: bool,
+    /// `in_recovery` at the last acknowledgement (`prev_ca_state`).
     was_in_recovery: bool,
     packet_conservation: bool,
     policer: Policer,

@@ -79,7 +79,7 @@ const MIN_SEND_QUANTUM: f64 = 2.0;
 #[derive(Clone, Debug)]
 pub struct Bbr3;
 
-/// What the acknowledgements tell about probes for bandwidth: `BBR.ack_phase`, section 2.13.
+/// The part of a probe for bandwidth that acknowledgements are of: `BBR.ack_phase`, section 2.13.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum AckPhase {
     #[default]
@@ -152,8 +152,9 @@ pub struct Bbr3Memory {
     prior_cwnd: f64,
     /// The round in which the present recovery began (`InLossRecovery`).
     recovery_round: Option<u64>,
-    /// Ranges of packets lost in this round of losses, and the last packet of the last one.
+    /// Ranges of packets lost in this round of losses.
     lost_ranges: u32,
+    /// The last packet of the last of these ranges.
     last_lost_id: u64,
 }
 

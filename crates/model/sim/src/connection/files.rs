@@ -15,6 +15,7 @@ use crate::connection::tcp::Tcp;
 use crate::connection::{Connection, World};
 use crate::network::PacketNumber;
 
+/// A file or a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct File {
     pub arrived_at: Time,
@@ -31,8 +32,9 @@ pub(crate) enum Order {
     Arrival,
 }
 
+/// The files of a persistent connection.
 #[derive(Debug, Default)]
-pub(crate) struct Gateway {
+pub(crate) struct FileQueue {
     order: Order,
     /// Files that are not completely sent, and their remaining packets; the next in turn is first.
     waiting: VecDeque<(File, u64)>,
@@ -43,19 +45,19 @@ pub(crate) struct Gateway {
     adjustment: Option<Adjustment>,
 }
 
-/// Adjusts kappa, and its random waiting times.
+/// The adjustment of a gateway's kappa, and its random waiting times.
 #[derive(Debug)]
 struct Adjustment {
     adjuster: Adjuster,
     dice: Dice,
 }
 
-impl Gateway {
+impl FileQueue {
     /// The queue of an application's messages.
-    pub fn of_messages() -> Gateway {
-        Gateway {
+    pub fn of_messages() -> FileQueue {
+        FileQueue {
             order: Order::Arrival,
-            ..Gateway::default()
+            ..FileQueue::default()
         }
     }
 
@@ -64,12 +66,12 @@ impl Gateway {
         self.order == Order::Arrival
     }
 
-    /// An empty gateway; `adjuster` adjusts its kappa, if there is one.
-    pub fn new(adjuster: Option<Adjuster>, dice: Dice) -> Gateway {
+    /// The queue of a gateway; `adjuster` adjusts its kappa, if there is one.
+    pub fn of_gateway(adjuster: Option<Adjuster>, dice: Dice) -> FileQueue {
         let adjustment = adjuster.map(|adjuster| Adjustment { adjuster, dice });
-        Gateway {
+        FileQueue {
             adjustment,
-            ..Gateway::default()
+            ..FileQueue::default()
         }
     }
 
@@ -78,7 +80,7 @@ impl Gateway {
         self.waiting.push_back((file, packets));
     }
 
-    /// How long to wait for the next sample of the buffer, s; `None` if kappa is fixed.
+    /// Time until the next sample of the buffer, s; `None` if kappa is fixed.
     pub fn wait_s(&mut self) -> Option<f64> {
         let Adjustment { adjuster, dice } = self.adjustment.as_mut()?;
         Some(adjuster.wait_s(|| dice.uniform()))
@@ -134,6 +136,7 @@ impl Gateway {
             .is_some_and(|&(last, _)| last < received)
     }
 
+    /// Takes the next file that the first `received` packets complete.
     pub fn deliver(&mut self, payload: u64, received: PacketNumber) -> Option<File> {
         if !self.has_file(received) {
             return None;
@@ -151,22 +154,22 @@ fn lacking(payload: u64, file: &File) -> u16 {
 
 impl Connection {
     /// Makes this the connection of a gateway; `adjuster` adjusts its kappa, if there is one.
-    pub fn pool(&mut self, adjuster: Option<Adjuster>, dice: Dice) {
-        let gateway = Gateway::new(adjuster, dice);
-        self.set_kappa(gateway.kappa());
-        self.gateway = Some(Box::new(gateway));
+    pub fn serve_gateway(&mut self, adjuster: Option<Adjuster>, dice: Dice) {
+        let files = FileQueue::of_gateway(adjuster, dice);
+        self.set_kappa(files.kappa());
+        self.files = Some(Box::new(files));
     }
 
     /// Makes this the connection of an application that sends messages.
-    pub fn queue_messages(&mut self) {
-        self.gateway = Some(Box::new(Gateway::of_messages()));
+    pub fn serve_messages(&mut self) {
+        self.files = Some(Box::new(FileQueue::of_messages()));
     }
 
-    /// A file arrives at the gateway, whose persistent connection keeps its window over idle times;
-    /// or the application submits a message.
-    pub fn pool_file(&mut self, world: &mut World, bytes: u64) {
+    /// A file arrives at the gateway, or the application submits a message. A gateway's connection
+    /// keeps its window over idle times.
+    pub fn submit(&mut self, world: &mut World, bytes: u64) {
         let payload = self.payload(world.tcp);
-        let Some(gateway) = &mut self.gateway else {
+        let Some(files) = &mut self.files else {
             return;
         };
         let file = File {
@@ -174,8 +177,8 @@ impl Connection {
             bytes,
         };
         let packets = bytes.div_ceil(payload);
-        let has_messages = gateway.has_messages();
-        gateway.push(file, packets);
+        let has_messages = files.has_messages();
+        files.push(file, packets);
         if has_messages {
             self.restart_after_idle(world);
         }
@@ -186,12 +189,12 @@ impl Connection {
     /// The next file that the receiver has completely.
     pub fn deliver_file(&mut self, tcp: &Tcp) -> Option<File> {
         let (payload, received) = (self.payload(tcp), self.data_received());
-        self.gateway.as_mut()?.deliver(payload, received)
+        self.files.as_mut()?.deliver(payload, received)
     }
 
-    /// Data in the gateway or of messages that was never sent, packets; 0 for other workloads.
+    /// Packets of submitted files that were never sent; 0 for workloads without a file queue.
     pub fn buffer_packets(&self) -> u64 {
-        match self.gateway {
+        match self.files {
             Some(_) => self.data_end - self.data_next,
             None => 0,
         }
@@ -204,7 +207,7 @@ impl Connection {
 
     /// Time until the next sample of the gateway's buffer; `None` if kappa is fixed.
     pub fn wait_to_adjust(&mut self) -> Option<Time> {
-        self.gateway.as_mut()?.wait_s().map(from_seconds)
+        self.files.as_mut()?.wait_s().map(from_seconds)
     }
 
     /// Samples the gateway's buffer, for kappa.
@@ -217,8 +220,7 @@ impl Connection {
             window: path.window,
             base_rtt: path.base_rtt,
         };
-        let gateway = self.gateway.as_mut();
-        let kappa = gateway.and_then(|gateway| gateway.sample(&sample));
+        let kappa = self.files.as_mut().and_then(|files| files.sample(&sample));
         self.set_kappa(kappa);
     }
 
@@ -246,8 +248,8 @@ mod tests {
 
     /// A of 3 packets and B of 2 take turns: A B A B A. C comes after the first two.
     /// So A B A B C A: the last packets are 3 of B, 4 of C and 5 of A.
-    fn three_files() -> Gateway {
-        let mut gateway = Gateway::default();
+    fn three_files() -> FileQueue {
+        let mut gateway = FileQueue::default();
         gateway.waiting.extend([(file(2500), 3), (file(1800), 2)]);
         (0..2).for_each(|data| gateway.take(data));
         gateway.waiting.push_back((file(1), 1));
@@ -280,7 +282,7 @@ mod tests {
     /// A of 3 packets, then B of 2: the last packets are 2 of A and 4 of B.
     #[test]
     fn messages_are_sent_one_after_the_other() {
-        let mut messages = Gateway::of_messages();
+        let mut messages = FileQueue::of_messages();
         messages.waiting.extend([(file(2500), 3), (file(1800), 2)]);
         (0..5).for_each(|data| messages.take(data));
         let last: Vec<_> = messages.in_transit.iter().map(|(data, _)| *data).collect();

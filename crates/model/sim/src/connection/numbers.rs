@@ -154,9 +154,11 @@ impl NumberSet {
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     next: PacketNumber,
-    /// Numbers above `next` that have arrived, and the end of the window they lie in.
+    /// Numbers above `next` that have arrived.
     early: NumberSet,
+    /// How many they are.
     early_count: u32,
+    /// The end of the window in which they lie.
     end: PacketNumber,
 }
 
@@ -236,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    /// Where a window begins: at 0, where 32 bits end, or far beyond.
+    /// The begin of a window: 0, the end of 32 bits, or far beyond.
     fn base() -> impl Strategy<Value = PacketNumber> {
         prop_oneof![Just(0), Just((1 << 32) - 100), Just(1 << 52)]
     }

@@ -1,4 +1,4 @@
-//! Paths whose rule acts by delivery rates: what is noted of each packet, and pacing.
+//! Paths whose rule acts by delivery rates: the notes of outstanding packets, and pacing.
 //!
 //! A path that must wait has no room: its window is closed to what is in flight until the pacing
 //! timer expires. Paths of other rules have none of this.
@@ -14,7 +14,7 @@ use crate::connection::timers::{Timer, TimerEvent};
 use crate::connection::{Connection, World};
 use crate::network::{Acknowledgement, PacketNumber};
 
-/// What became of an outstanding packet since it was sent last.
+/// The fate of an outstanding packet since it was sent last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     InFlight,
@@ -36,6 +36,7 @@ pub(crate) struct Sent {
 pub(crate) struct Packets {
     /// Packets by sequence number, from `first` on.
     sent: VecDeque<Sent>,
+    /// The number of the first outstanding packet.
     first: PacketNumber,
     /// When the next packet may be sent (`C.next_send_time`).
     pub next_send: Time,

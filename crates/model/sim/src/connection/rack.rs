@@ -16,10 +16,20 @@ use crate::connection::{Connection, World};
 use crate::ecn::Bits;
 use crate::network::{Acknowledgement, PacketNumber};
 
+/// Recoveries without a duplicate after which a window that has grown is small again
+/// (`RACK.reo_wnd_persist`).
+const PERSISTS: u32 = 16;
+
+/// The part of the probe timeout beyond two RTTs (Linux' `TCP_TIMEOUT_MIN`, two ticks of 1 ms).
+const SLACK: Time = SECOND / 500;
+
+/// The longest time for which a peer may delay an acknowledgement (Linux' `TCP_RTO_MIN`).
+const LONGEST_ACK_DELAY: Time = SECOND / 5;
+
 /// A transmission: when, and which packet. Of those at the same time the lower number went first.
 type Transmission = (Time, PacketNumber);
 
-/// What RACK stores of a path.
+/// RACK's state of a path.
 #[derive(Debug, Default)]
 pub(crate) struct Rack {
     /// Transmissions in order, without those that arrived or were declared lost before all later
@@ -27,8 +37,9 @@ pub(crate) struct Rack {
     sent: VecDeque<Transmission>,
     /// Transmissions before the first timeout, until it is known whether the timeout was spurious.
     before_timeout: VecDeque<Transmission>,
-    /// The last transmission that is known to have arrived, and its RTT.
+    /// The last transmission that is known to have arrived.
     newest: Transmission,
+    /// The RTT of that transmission.
     rtt: Time,
     /// The smallest RTT; `None` before the first.
     min_rtt: Option<Time>,
@@ -52,7 +63,7 @@ pub(crate) struct Probe {
     pub again: bool,
 }
 
-/// What an acknowledgement shows.
+/// The result of detection at an acknowledgement.
 #[derive(Debug, Default)]
 pub(crate) struct Detected {
     /// A loss event: the first loss found since the last recovery ended.
@@ -179,13 +190,10 @@ impl Rack {
     }
 }
 
-/// Recoveries without a duplicate after which a window that has grown is small again
-/// (`RACK.reo_wnd_persist`).
-const PERSISTS: u32 = 16;
-
-/// What is known of reordering on a path.
+/// The reordering window (section 6.2, steps 3 and 4), which says how late a packet may be, and the
+/// observed reordering that it follows from.
 #[derive(Debug)]
-pub(super) struct Reordering {
+struct Reordering {
     /// Whether a packet's first transmission has arrived after that of a later packet. The RFC
     /// counts packets that were never sent again; as in Linux (`tcp_try_undo_partial`), the echoed
     /// timestamp tells the first transmission of others, too.
@@ -196,10 +204,12 @@ pub(super) struct Reordering {
     una: PacketNumber,
     /// When packets from `una` on were sent again first.
     again: BTreeMap<PacketNumber, Time>,
-    /// The window in quarters of the smallest RTT (`RACK.reo_wnd_mult`), for how many recoveries,
-    /// and until when it does not grow again (`RACK.dsack_round`).
+    /// The window in quarters of the smallest RTT (`RACK.reo_wnd_mult`).
     quarters: u32,
+    /// Recoveries until the window is small again (`RACK.reo_wnd_persist`).
     persists: u32,
+    /// The window does not grow again before everything below this is acknowledged
+    /// (`RACK.dsack_round`).
     round_end: Option<PacketNumber>,
     was_recovering: bool,
 }
@@ -276,12 +286,7 @@ impl Reordering {
     }
 }
 
-/// What the probe timeout has beyond two RTTs (Linux' `TCP_TIMEOUT_MIN`, two ticks of 1 ms).
-const SLACK: Time = SECOND / 500;
-
-/// How long a peer may delay an acknowledgement (Linux' `TCP_RTO_MIN`).
-const LONGEST_ACK_DELAY: Time = SECOND / 5;
-
+/// A connection's side of RACK-TLP: its two timers, and the probe.
 impl Connection {
     /// Detects losses by send times at an acknowledgement, after the scoreboard has processed it;
     /// true if a recovery begins.
@@ -536,8 +541,8 @@ mod tests {
         rack.window.window(sender, rack.min_rtt, Some(80))
     }
 
-    /// Packet 0 arrives after three that were sent later and declared it lost: on a path that reorders
-    /// three arrivals declare nothing lost any more.
+    /// Packet 0 arrives after three that were sent later and declared it lost: on a path that
+    /// reorders three arrivals declare nothing lost any more.
     #[test]
     fn on_a_path_that_reorders_only_time_declares_packets_lost() {
         let (mut rack, mut sender) = sent(12);
@@ -572,8 +577,8 @@ mod tests {
         assert_eq!(window(&rack, &sender), 0, "in recovery");
     }
 
-    /// Section 6.2, step 4: a quarter of the smallest RTT, 25, more in a round trip with a duplicate,
-    /// up to the smoothed RTT, 80, until 16 recoveries have passed without one.
+    /// Section 6.2, step 4: a quarter of the smallest RTT, 25, more in a round trip with a
+    /// duplicate, up to the smoothed RTT, 80, until 16 recoveries have passed without one.
     #[test]
     fn the_window_grows_with_duplicates_and_is_forgotten_after_16_recoveries() {
         let (mut rack, mut sender) = sent(4);

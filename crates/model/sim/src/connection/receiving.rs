@@ -1,8 +1,9 @@
 //! The receiver of a connection: arrivals, and acknowledgements on a return line or over links.
 //!
-//! Over links they queue and are lost. A lost acknowledgement takes its information with it, so each
-//! repeats what those before it said: the cumulative number, and the blocks of packets above it that
-//! arrived last, three beside a timestamp (RFC 2018). The sender's scoreboard takes both (RFC 6675).
+//! Over links they queue and are lost. A lost acknowledgement takes its information with it, so
+//! each repeats what those before it said: the cumulative number, and the blocks of packets above
+//! it that arrived last, three beside a timestamp (RFC 2018). The sender's scoreboard takes both
+//! (RFC 6675).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,14 +18,15 @@ use crate::connection::{Connection, World};
 use crate::ecn::Bits;
 use crate::network::{Acknowledgement, Packet, PacketNumber};
 
-/// How long an acknowledgement may be delayed: Linux's shortest (RFC 5681 allows 500 ms).
+/// The longest delay of an acknowledgement: Linux' shortest (RFC 5681 allows 500 ms).
 const ACK_DELAY: Time = SECOND / 25;
 
 /// SACK blocks that fit beside a timestamp into TCP's 40 bytes of options (RFC 2018, section 3).
 const BLOCKS: usize = 3;
 
-/// A SACK option and its padding: `FIXED + n * EACH` bytes for `n` blocks.
+/// Bytes of a SACK option and its padding without blocks.
 const FIXED: u16 = 4;
+/// Bytes of a SACK block.
 const EACH: u16 = 8;
 
 /// An acknowledgement and its SACK blocks, the latest first.
@@ -35,7 +37,7 @@ pub(crate) struct Sacking {
 }
 
 impl Sacking {
-    /// What the blocks add to an acknowledgement without them.
+    /// Bytes that the blocks add to an acknowledgement without them.
     pub fn option_bytes(&self) -> u16 {
         match self.blocks.len() as u16 {
             0 => 0,
@@ -49,9 +51,10 @@ impl Sacking {
 pub(crate) struct WayBack {
     /// Index of the first hop in the network's table.
     pub first_hop: u32,
-    /// The acknowledgements from the first on that is on its way, and its number; `None` is one
-    /// that has overtaken it, or is lost.
+    /// The acknowledgements from number `first` on, which is on its way; `None` for one that has
+    /// arrived or is lost.
     sent: VecDeque<Option<Sacking>>,
+    /// The number of the first acknowledgement that is on its way.
     first: PacketNumber,
     /// The blocks last reported, the latest first.
     recent: Vec<Range<PacketNumber>>,
@@ -141,9 +144,9 @@ impl Connection {
                 first.unwrap_or(packet.sent_at),
             );
         }
-        match &self.gateway {
+        match &self.files {
             None => !was_complete && self.is_complete(),
-            Some(gateway) => gateway.has_file(self.data_received()),
+            Some(files) => files.has_file(self.data_received()),
         }
     }
 

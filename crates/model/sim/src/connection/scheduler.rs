@@ -17,7 +17,7 @@ mod ecf;
 pub(crate) mod linux;
 pub(crate) mod redundant;
 
-/// What a scheduler decides by.
+/// A scheduler's view of a connection.
 pub(crate) struct View<'a> {
     pub now: Time,
     pub paths: &'a [Subflow],
@@ -53,8 +53,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether an acknowledgement on one path may let another send, even if nothing stopped that
-    /// but the scheduler.
+    /// Whether the scheduler may let a path with room wait, until an acknowledgement on another.
     pub fn may_wait(&self) -> bool {
         !matches!(self, Scheduler::MinRtt | Scheduler::RoundRobin)
     }

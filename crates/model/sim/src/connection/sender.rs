@@ -14,7 +14,7 @@ use crate::network::{Acknowledgement, PacketNumber};
 /// Duplicate acknowledgements, or packets arrived above a hole, that indicate a loss (RFC 5681).
 pub(super) const DUPLICATES: u32 = 3;
 
-/// What an acknowledgement changed at the sender.
+/// The change that an acknowledgement made at the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AckOutcome {
     /// Packets known to have arrived that were not known before.
@@ -45,10 +45,11 @@ pub(crate) struct Sender {
     /// `next` when the last recovery began.
     recovery_point: PacketNumber,
     recovering: bool,
-    /// The end of what was sent again, and whether a recovery that ends below it goes on, as it
-    /// does in Linux: there what is sent again counts as lost until it arrives
-    /// (`tcp_time_to_recover`). Otherwise only a later loss begins the next one.
+    /// The end of the packets that were sent again.
     resent_end: PacketNumber,
+    /// Whether a recovery that ends below `resent_end` goes on, as it does in Linux: there a packet
+    /// that is sent again counts as lost until it arrives (`tcp_time_to_recover`). Otherwise only a
+    /// later loss begins the next recovery.
     pub joins_recoveries: bool,
     /// Whether a timeout began the recovery.
     timed_out: bool,
@@ -543,8 +544,9 @@ mod tests {
         assert_eq!(sender.in_flight(), 0);
     }
 
-    /// Ten packets, of which 0, 4 and 8 are lost, and the acknowledgements of 1 to 7, too: that of 9
-    /// reports the three blocks, the latest first. Below the third highest arrival, 6, are 0 and 4.
+    /// Ten packets, of which 0, 4 and 8 are lost, and the acknowledgements of 1 to 7, too: that of
+    /// 9 reports the three blocks, the latest first. Below the third highest arrival, 6, are 0 and
+    /// 4.
     #[test]
     fn blocks_report_what_lost_acknowledgements_did() {
         let mut sender = sender(true, 10);
@@ -563,7 +565,7 @@ mod tests {
         assert_eq!(sender.on_ack(&ack(4, 9)).delivered, 1, "only 0");
     }
 
-    /// What is acknowledged cumulatively by the same acknowledgement is not lost.
+    /// A packet that the same acknowledgement covers cumulatively is not lost.
     #[test]
     fn nothing_below_the_cumulative_number_is_lost() {
         let mut sender = sender(true, 10);

@@ -299,8 +299,8 @@ impl Connection {
         }
         let data = self.data_next;
         self.data_next += 1;
-        if let Some(gateway) = &mut self.gateway {
-            gateway.take(data);
+        if let Some(files) = &mut self.files {
+            files.take(data);
         }
         Some(data)
     }
@@ -374,8 +374,8 @@ impl Connection {
     /// The size of a packet: full, except for the end of a file.
     #[inline]
     fn bytes_of(&self, tcp: &Tcp, data_sequence: PacketNumber) -> u16 {
-        if let Some(gateway) = &self.gateway {
-            return self.packet_bytes - gateway.lacking(self.payload(tcp), data_sequence);
+        if let Some(files) = &self.files {
+            return self.packet_bytes - files.lacking(self.payload(tcp), data_sequence);
         }
         if self.file_bytes == 0 || data_sequence + 1 < self.data_end {
             return self.packet_bytes;

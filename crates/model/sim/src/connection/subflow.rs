@@ -18,7 +18,7 @@ use crate::ecn::{Bits, Ecn};
 use crate::network::{Acknowledgement, PacketNumber};
 use anabranch_scenario::recorder::PathTotals;
 
-/// How many packets are acknowledged at once at the start and after idle (`TCP_MAX_QUICKACKS`).
+/// Packets that are acknowledged at once at the start and after idle (`TCP_MAX_QUICKACKS`).
 pub(crate) const QUICK_ACKS: u32 = 16;
 
 /// The route of a path's packets and its delay.
@@ -26,15 +26,15 @@ pub(crate) const QUICK_ACKS: u32 = 16;
 pub(crate) struct Route {
     /// Index of the first hop in the network's table.
     pub first_hop: u32,
-    /// The line that brings acknowledgements back,
+    /// The line that brings acknowledgements back over a pure delay.
     pub return_line: u32,
-    /// or the first hop of the links that do.
+    /// The first hop of the links that bring acknowledgements back instead, if the path names any.
     pub first_hop_back: Option<u32>,
     /// Propagation delay there and back, s.
     pub propagation_s: f64,
-    /// It does not open before this time,
+    /// The time before which the path does not open.
     pub opens_at: Time,
-    /// nor before this much time after the start of its connection.
+    /// Time after the start of the connection before which the path does not open.
     pub join_delay: Time,
 }
 
@@ -70,8 +70,9 @@ pub(crate) struct Subflow {
     pub held: Option<Time>,
     /// When the delayed acknowledgement must be sent.
     pub held_until: Time,
-    /// Packets to be acknowledged without delay, and when the last one arrived.
+    /// Packets to be acknowledged without delay.
     pub quick_acks: u32,
+    /// When the last packet arrived, in a scenario with quick acknowledgements.
     pub last_arrived: Time,
     pub last_sent: Time,
     pub last_acked: Time,
@@ -81,11 +82,11 @@ pub(crate) struct Subflow {
     pub host: Option<Box<Host>>,
     /// The links that bring acknowledgements back, if the path names any.
     pub way_back: Option<Box<WayBack>>,
-    /// What both ends know of marks, if the scenario has ECN.
+    /// The marks as both ends know them, if the scenario has ECN.
     pub ecn: Option<Box<Ecn>>,
     /// The bits of the acknowledgements.
     pub echo: Bits,
-    /// What is noted of outstanding packets, if the rule acts by delivery rates.
+    /// Notes of the outstanding packets, if the rule acts by delivery rates.
     pub packets: Option<Box<Packets>>,
     pub totals: PathTotals,
 }

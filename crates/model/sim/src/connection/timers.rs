@@ -11,6 +11,12 @@ use crate::connection::tcp::Tcp;
 use crate::connection::{Connection, World};
 use crate::network::PacketNumber;
 
+/// The longest timeout (RFC 6298 section 2.5 allows any bound of 60 s or more).
+const MAX_RTO: Time = from_seconds(60.0);
+
+/// The timeout before the first RTT sample, s (RFC 6298 section 2.1).
+const INITIAL_RTO_S: f64 = 1.0;
+
 /// A deadline and the one timer event that checks it. The deadline of a retransmission timer moves
 /// at every acknowledgement; an event is scheduled only when none is pending that early.
 #[derive(Debug)]
@@ -21,7 +27,7 @@ pub(crate) struct Timer {
     event_at: Time,
 }
 
-/// What a timer event means.
+/// The meaning of a timer event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimerEvent {
     /// Nothing: the timer is off, or an earlier event replaced this one.
@@ -83,12 +89,6 @@ impl Timer {
     }
 }
 
-/// The longest timeout (RFC 6298 section 2.5 allows any bound of 60 s or more).
-const MAX_RTO: Time = from_seconds(60.0);
-
-/// The timeout before the first RTT sample, s (RFC 6298 section 2.1).
-const INITIAL_RTO_S: f64 = 1.0;
-
 /// The estimator of the timeout.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rto {
@@ -96,7 +96,7 @@ pub(crate) struct Rto {
     srtt: f64,
     /// Smoothed deviation of the samples from the smoothed RTT, s.
     deviation: f64,
-    /// What the timeout adds, s.
+    /// The timeout's excess over the smoothed RTT, s.
     margin: f64,
     /// Linux: the largest `4 deviation` of the present round trip, at least the floor, s.
     largest: f64,

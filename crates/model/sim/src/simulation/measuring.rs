@@ -18,7 +18,7 @@ impl Simulation {
             user.transfers_done += 1;
             self.recorder.transfer(row, started_at, bytes, self.now);
         };
-        if connection.gateway.is_none() {
+        if connection.files.is_none() {
             record(connection.started_at, connection.file_bytes());
         }
         while let Some(file) = connection.deliver_file(&self.tcp) {

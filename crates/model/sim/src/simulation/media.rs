@@ -35,20 +35,23 @@ struct Frame {
 /// The user of a source, and the path of its packets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Way {
-    /// The row of its user, and of the user's path.
+    /// The row of its user.
     pub user: u32,
+    /// The row of the user's path.
     pub path_row: usize,
-    /// Index of the first hop in the network's table, and the delay of reports.
+    /// Index of the first hop in the network's table.
     pub first_hop: u32,
+    /// Delay of reports.
     pub return_delay: Time,
-    /// Bytes of headers, and of payload in a full packet.
+    /// Headers of a packet, bytes.
     pub header_bytes: u16,
+    /// Payload of a full packet, bytes.
     pub payload: u64,
     /// When the user stops.
     pub stop: Option<Time>,
 }
 
-/// A user's source, the receiver's observations, and what is counted for its row of the result.
+/// A user's source, the receiver's observations, and the totals for its row of the result.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub way: Way,
@@ -61,6 +64,7 @@ pub(crate) struct Source {
     sent: PacketNumber,
     /// Frames by number, from `first` on.
     frames: VecDeque<Frame>,
+    /// The number of the first frame whose fate is not settled.
     first: u64,
     receiver: Receiver,
     /// Reports on their way.
@@ -248,19 +252,21 @@ fn quantile_ms(sorted: &[Time], share: f64) -> f64 {
     value.map_or(f64::NAN, |&delay| seconds(delay) * 1e3)
 }
 
-/// What a receiver of NADA observes (RFC 8698, sections 4.2 and 5.1).
+/// The observations of a receiver of NADA (RFC 8698, sections 4.2 and 5.1).
 #[derive(Debug, Default)]
 struct Receiver {
-    /// The smallest delay so far, and the delays of the last packets; `None` before the first.
+    /// The smallest delay so far; `None` before the first packet.
     base: Option<Time>,
+    /// The delays of the last packets.
     last: VecDeque<Time>,
     /// The packets of the observation window: arrival, bytes, packets lost before it, and whether
     /// its queueing delay was above QEPS.
     window: VecDeque<(Time, u64, u64, bool)>,
     expected: PacketNumber,
     loss_ratio: f64,
-    /// Packets since the last loss, and their average between losses; `None` without a loss.
+    /// Packets since the last loss.
     since_loss: f64,
+    /// The average of packets between losses; `None` without a loss.
     loss_interval: Option<f64>,
 }
 

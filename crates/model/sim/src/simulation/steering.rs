@@ -10,7 +10,7 @@ use anabranch_scenario::users::controllers;
 
 use super::Simulation;
 
-/// What the values of an agent are.
+/// The meaning of an agent's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steered {
     /// Congestion windows, packets. A loss leaves them to the agent.
@@ -67,7 +67,7 @@ impl External for Steering {
     }
 }
 
-/// What is known of a path of a user at one moment; counts are those since the start of the run.
+/// The state of a user's path at one moment. Counts are since the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathState {
     /// Index of the flow.

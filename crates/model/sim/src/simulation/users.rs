@@ -1,5 +1,5 @@
-//! Users: their totals, and what they do. They begin, pause, open connections, add files to gateways
-//! and submit messages.
+//! Users: their totals, and what they do. They begin, pause, open connections, add files to
+//! gateways and submit messages.
 
 use anabranch_control::Adjuster;
 use anabranch_scenario::Workload;
@@ -17,8 +17,9 @@ pub(crate) struct User {
     pub slot: UserSlot,
     /// The connection, if the workload has only one.
     pub connection: Option<u32>,
-    /// Payload received over connections that are over, bytes, and files completed.
+    /// Payload received over connections that are over, bytes.
     pub received_bytes: u64,
+    /// Files completed.
     pub transfers_done: u64,
 }
 
@@ -55,9 +56,7 @@ impl Simulation {
         match begun.file {
             Some(bytes) if pools => {
                 let number = self.persistent(user);
-                self.connect(number, |connection, world| {
-                    connection.pool_file(world, bytes)
-                });
+                self.connect(number, |connection, world| connection.submit(world, bytes));
             }
             Some(bytes) => {
                 let number = self.open(user);
@@ -145,12 +144,12 @@ impl Simulation {
                 ..
             } => Some(Adjuster::new(adjust.parameters(), connection.kappa())),
             Workload::Messages(_) => {
-                connection.queue_messages();
+                connection.serve_messages();
                 return number;
             }
             _ => None,
         };
-        connection.pool(adjuster, adjuster_dice(self.seed, user));
+        connection.serve_gateway(adjuster, adjuster_dice(self.seed, user));
         self.schedule_adjustment(user, number);
         number
     }

@@ -49,7 +49,7 @@ pub fn file(bytes: u64, links: &[&str], tcp: &str) -> Record {
     run(&text, 1)
 }
 
-/// How long a file took, ms.
+/// Duration of the only file, ms.
 pub fn duration_ms(record: &Record) -> f64 {
     let &[duration_s] = record.transfers.duration_s.as_slice() else {
         panic!("expected one finished file, got {:?}", record.transfers);

@@ -18,7 +18,7 @@ pub fn scenario(text: &str) -> Scenario {
     Scenario::parse(text.as_bytes(), file, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// What a run of a TOML text with one seed measures.
+/// The record of a run of a TOML text with one seed.
 pub fn run(text: &str, seed: u64) -> Record {
     Simulation::new(&scenario(text), seed).finish()
 }

@@ -28,8 +28,9 @@ const FREE: f64 = -0.01;
 #[derive(Debug)]
 pub(crate) struct Blest {
     lambda: f64,
-    /// When it was last corrected, and whether the window has blocked the fastest path since.
+    /// When it was last corrected.
     corrected_at: Time,
+    /// Whether the window has blocked the fastest path since then.
     blocked: bool,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct LinuxScheduler {
     queues: Vec<SendQueue>,
     /// Data below this was acknowledged when the timer was last started or stopped.
     una: PacketNumber,
-    /// How long the timer lasts when it starts next (`timer_ival`).
+    /// Duration of the timer when it starts next (`timer_ival`).
     interval: Time,
     /// When it expires, an idle path sends the oldest data again.
     pub resend_timer: Timer,
@@ -358,7 +358,7 @@ mod tests {
         Count::try_from(number).expect("a whole number")
     }
 
-    /// What `ss -m` shows on Linux 6.18 for paths with an MSS of 1448 bytes: `tb46080` at first,
+    /// `ss -m` on Linux 6.18 shows for paths with an MSS of 1448 bytes `tb46080` at first,
     /// `tb87552` once the window was 19, and no less after that.
     #[test]
     fn a_path_has_the_buffer_that_linux_gives_it() {
