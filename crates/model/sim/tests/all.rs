@@ -1,7 +1,6 @@
 //! The simulator's laws, its agreement with formulas and ns-2, and golden runs.
 
 mod aqm;
-mod bbr;
 mod common;
 mod endpoints;
 mod fill;

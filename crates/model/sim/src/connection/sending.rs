@@ -1,4 +1,5 @@
-//! The sending side of a connection: acknowledgements, timers, and which packet is sent when.
+//! The sending side of a connection: acknowledgements, which packet is sent when, and the sender's
+//! host, which is not a clock: it delays each packet of a path by a random time.
 
 use std::collections::VecDeque;
 
@@ -12,46 +13,6 @@ use crate::connection::tcp::Tcp;
 use crate::connection::{Connection, World};
 use crate::ecn::Bits;
 use crate::network::{Acknowledgement, Packet, PacketNumber};
-
-/// A path's packets that the host has not sent yet. They leave in order.
-#[derive(Debug)]
-pub(crate) struct Host {
-    dice: Dice,
-    /// The longest delay.
-    jitter: Time,
-    /// The packets and when they leave.
-    waiting: VecDeque<(Time, Packet)>,
-    /// When the last packet leaves.
-    last: Time,
-}
-
-impl Host {
-    /// A host that delays packets by up to `jitter`, random from `seed`; `None` if it does not.
-    pub fn new(jitter: Time, seed: u64) -> Option<Box<Host>> {
-        (jitter > 0).then(|| {
-            Box::new(Host {
-                dice: Dice::new(seed),
-                jitter,
-                waiting: VecDeque::new(),
-                last: 0,
-            })
-        })
-    }
-
-    /// Takes a packet; gives the time at which an event must be scheduled, unless one is pending.
-    pub fn take(&mut self, now: Time, packet: Packet) -> Option<Time> {
-        let delay = (self.dice.uniform() * self.jitter as f64) as Time;
-        self.last = self.last.max(now + delay);
-        self.waiting.push_back((self.last, packet));
-        (self.waiting.len() == 1).then_some(self.last)
-    }
-
-    /// Gives the packet that leaves first, and the time at which the next one leaves.
-    pub fn release(&mut self) -> (Option<Packet>, Option<Time>) {
-        let head = self.waiting.pop_front().map(|(_, packet)| packet);
-        (head, self.waiting.front().map(|&(time, _)| time))
-    }
-}
 
 impl Connection {
     /// An acknowledgement reaches the sender. Inlined always: the event loop calls it once per
@@ -382,6 +343,46 @@ impl Connection {
         }
         let rest = self.file_bytes - data_sequence * self.payload(tcp);
         tcp.header_bytes + rest as u16
+    }
+}
+
+/// A path's packets that the host has not sent yet. They leave in order.
+#[derive(Debug)]
+pub(crate) struct Host {
+    dice: Dice,
+    /// The longest delay.
+    jitter: Time,
+    /// The packets and when they leave.
+    waiting: VecDeque<(Time, Packet)>,
+    /// When the last packet leaves.
+    last: Time,
+}
+
+impl Host {
+    /// A host that delays packets by up to `jitter`, random from `seed`; `None` if it does not.
+    pub fn new(jitter: Time, seed: u64) -> Option<Box<Host>> {
+        (jitter > 0).then(|| {
+            Box::new(Host {
+                dice: Dice::new(seed),
+                jitter,
+                waiting: VecDeque::new(),
+                last: 0,
+            })
+        })
+    }
+
+    /// Takes a packet; gives the time at which an event must be scheduled, unless one is pending.
+    pub fn take(&mut self, now: Time, packet: Packet) -> Option<Time> {
+        let delay = (self.dice.uniform() * self.jitter as f64) as Time;
+        self.last = self.last.max(now + delay);
+        self.waiting.push_back((self.last, packet));
+        (self.waiting.len() == 1).then_some(self.last)
+    }
+
+    /// Gives the packet that leaves first, and the time at which the next one leaves.
+    pub fn release(&mut self) -> (Option<Packet>, Option<Time>) {
+        let head = self.waiting.pop_front().map(|(_, packet)| packet);
+        (head, self.waiting.front().map(|&(time, _)| time))
     }
 }
 
