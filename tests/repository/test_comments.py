@@ -28,10 +28,8 @@ STILL_WHAT = (
     "crates/model/python/",
     "crates/model/quic/",
     "crates/model/scenario/",
-    "crates/model/sharing/",
     "crates/kernel/",
     "crates/gateway/",
-    "crates/common/",
 )
 """Folders of Rust whose comments still begin with "What": to be emptied, never to grow."""
 

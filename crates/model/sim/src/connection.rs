@@ -154,7 +154,7 @@ impl Connection {
     /// Lets windows that are out of date fall back (RFC 5681, section 4.1).
     fn restart_after_idle(&mut self, world: &World) {
         for r in 0..self.paths.len() {
-            if self.paths[r].is_stale(world.now, world.tcp) {
+            if self.paths[r].is_stale(world) {
                 self.controller.on_idle(r, seconds(world.now));
                 self.open_window(world.now, r);
             }

@@ -40,7 +40,7 @@ pub fn bits_of(record: Record, chosen: impl Fn(&str) -> bool) -> Vec<u64> {
         .collect()
 }
 
-/// So many cases of a property, unless `PROPTEST_CASES` chooses others, as in `make test-all`.
+/// This many cases of a property, unless `PROPTEST_CASES` chooses others, as in `make test-all`.
 #[cfg(test)] // `fuzz/main.rs` has no proptest.
 pub fn cases(cases: u32) -> proptest::test_runner::Config {
     match std::env::var_os("PROPTEST_CASES") {

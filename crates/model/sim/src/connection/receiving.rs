@@ -13,13 +13,15 @@ use anabranch_scenario::time::{SECOND, seconds};
 
 use crate::calendar::Event;
 use crate::connection::numbers::Reassembly;
-use crate::connection::subflow::QUICK_ACKS;
 use crate::connection::{Connection, World};
 use crate::ecn::Bits;
 use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 /// The longest delay of an acknowledgement: Linux' shortest (RFC 5681 allows 500 ms).
 const ACK_DELAY: Time = SECOND / 25;
+
+/// Packets that are acknowledged at once at the start and after idle (`TCP_MAX_QUICKACKS`).
+pub(crate) const QUICK_ACKS: u32 = 16;
 
 /// SACK blocks that fit beside a timestamp into TCP's 40 bytes of options (RFC 2018, section 3).
 const BLOCKS: usize = 3;

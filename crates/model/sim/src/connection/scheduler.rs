@@ -58,6 +58,11 @@ impl Scheduler {
         !matches!(self, Scheduler::MinRtt | Scheduler::RoundRobin)
     }
 
+    /// Whether all paths carry all data, so that lost data needs no other path.
+    pub fn copies(&self) -> bool {
+        matches!(self, Scheduler::Redundant(_))
+    }
+
     /// The path with room that sends the next packet; `None` if all are full or it is to wait.
     pub fn pick(&mut self, view: &View) -> Option<usize> {
         match self {

@@ -1,25 +1,22 @@
-//! A path of a connection: its sender, its receiver and its timers.
+//! A path of a connection: its sender, its receiver, its timers, and the sender's host, which is
+//! not a clock: it delays each packet of a path by a random time.
 
 use std::collections::VecDeque;
 
-use anabranch_net::Time;
+use anabranch_net::{Dice, Time};
 use anabranch_scenario::Recovery;
+use anabranch_scenario::recorder::PathTotals;
 
+use crate::connection::World;
 use crate::connection::numbers::Reassembly;
 use crate::connection::pacing::Packets;
 use crate::connection::rack::Rack;
-use crate::connection::receiving::WayBack;
+use crate::connection::receiving::{QUICK_ACKS, WayBack};
 use crate::connection::sender::Sender;
-use crate::connection::sending::Host;
 use crate::connection::tcp::Tcp;
-use crate::connection::timers::Timer;
-use crate::connection::timers::{Rto, longest};
+use crate::connection::timers::{Rto, Timer, longest};
 use crate::ecn::{Bits, Ecn};
-use crate::network::{Acknowledgement, PacketNumber};
-use anabranch_scenario::recorder::PathTotals;
-
-/// Packets that are acknowledged at once at the start and after idle (`TCP_MAX_QUICKACKS`).
-pub(crate) const QUICK_ACKS: u32 = 16;
+use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 /// The route of a path's packets and its delay.
 #[derive(Clone, Debug)]
@@ -45,6 +42,7 @@ impl Route {
     }
 }
 
+/// The state of both ends of a path.
 #[derive(Debug)]
 pub(crate) struct Subflow {
     pub route: Route,
@@ -162,14 +160,16 @@ impl Subflow {
     /// Starts the retransmission timer anew (RFC 6298 section 5); gives the time at which a timer
     /// event must be scheduled.
     #[inline]
-    pub fn restart_timer(&mut self, now: Time, tcp: &Tcp) -> Option<Time> {
+    pub fn restart_timer(&mut self, world: &World) -> Option<Time> {
         if self.sender.outstanding() == 0 {
             self.timer.stop();
             return None;
         }
-        let rto = self.rto.timeout(tcp);
-        let backed_off = rto.saturating_mul(1 << self.backoff).min(longest(tcp));
-        self.timer.start(now + backed_off)
+        let rto = self.rto.timeout(world.tcp);
+        let backed_off = rto
+            .saturating_mul(1 << self.backoff)
+            .min(longest(world.tcp));
+        self.timer.start(world.now + backed_off)
     }
 
     /// When the first of its timers expires: Linux has one for retransmission, probe and reordering
@@ -201,9 +201,9 @@ impl Subflow {
 
     /// The timer expired: all that has not arrived is declared lost. A timeout in recovery is not
     /// undone, because there was a loss before it.
-    pub fn time_out(&mut self, now: Time, tcp: &Tcp) {
-        if tcp.keys.undo && self.backoff == 0 && !self.sender.is_recovering() {
-            self.timed_out_at = Some(now);
+    pub fn time_out(&mut self, world: &World) {
+        if world.tcp.keys.undo && self.backoff == 0 && !self.sender.is_recovering() {
+            self.timed_out_at = Some(world.now);
         }
         self.totals.timeouts += 1;
         self.sender.on_timeout();
@@ -229,10 +229,86 @@ impl Subflow {
 
     /// Whether the sender was silent for longer than its timeout, so that its window is out of date
     /// (RFC 5681 section 4.1).
-    pub fn is_stale(&self, now: Time, tcp: &Tcp) -> bool {
+    pub fn is_stale(&self, world: &World) -> bool {
         self.sender.next() > 0
             && self.rto.is_measured()
             && self.sender.outstanding() == 0
-            && now - self.last_sent > self.rto.timeout(tcp)
+            && world.now - self.last_sent > self.rto.timeout(world.tcp)
+    }
+}
+
+/// A path's packets that the host has not sent yet. They leave in order.
+#[derive(Debug)]
+pub(crate) struct Host {
+    dice: Dice,
+    /// The longest delay.
+    jitter: Time,
+    /// The packets and when they leave.
+    waiting: VecDeque<(Time, Packet)>,
+    /// When the last packet leaves.
+    last: Time,
+}
+
+impl Host {
+    /// A host that delays packets by up to `jitter`, random from `seed`; `None` if it does not.
+    pub fn new(jitter: Time, seed: u64) -> Option<Box<Host>> {
+        (jitter > 0).then(|| {
+            Box::new(Host {
+                dice: Dice::new(seed),
+                jitter,
+                waiting: VecDeque::new(),
+                last: 0,
+            })
+        })
+    }
+
+    /// Takes a packet; gives the time at which an event must be scheduled, unless one is pending.
+    pub fn take(&mut self, now: Time, packet: Packet) -> Option<Time> {
+        let delay = (self.dice.uniform() * self.jitter as f64) as Time;
+        self.last = self.last.max(now + delay);
+        self.waiting.push_back((self.last, packet));
+        (self.waiting.len() == 1).then_some(self.last)
+    }
+
+    /// Gives the packet that leaves first, and the time at which the next one leaves.
+    pub fn release(&mut self) -> (Option<Packet>, Option<Time>) {
+        let head = self.waiting.pop_front().map(|(_, packet)| packet);
+        (head, self.waiting.front().map(|&(time, _)| time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packets in pairs, 7 units apart, delayed by up to 20.
+    #[test]
+    fn packets_are_delayed_by_at_most_the_jitter_and_leave_in_order() {
+        let mut host = Host::new(20, 1).expect("jitter");
+        let packet = |sequence| Packet {
+            sent_at: 0,
+            connection: 0,
+            sequence,
+            data_sequence: sequence,
+            hop: 0,
+            path: 0,
+            bytes: 1,
+            bits: Default::default(),
+        };
+        let times: Vec<Time> = (0..1000).map(|number| number / 2 * 7).collect();
+        let scheduled = (0..1000).filter(|&number| {
+            let event_at = host.take(times[number], packet(number as u64));
+            event_at.is_some()
+        });
+        assert_eq!(scheduled.count(), 1, "one event is pending at a time");
+        let leaving: Vec<Time> = host.waiting.iter().map(|&(time, _)| time).collect();
+        assert!(leaving.is_sorted());
+        let delays = leaving
+            .iter()
+            .zip(&times)
+            .map(|(leaves, sent)| leaves - sent);
+        let longest = delays.max();
+        assert_eq!(longest, Some(19));
+        assert!(Host::new(0, 1).is_none());
     }
 }

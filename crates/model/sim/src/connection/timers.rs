@@ -6,7 +6,6 @@ use anabranch_scenario::RtoFloor;
 use anabranch_scenario::time::{from_seconds, seconds};
 
 use crate::calendar::Event;
-use crate::connection::scheduler::Scheduler;
 use crate::connection::tcp::Tcp;
 use crate::connection::{Connection, World};
 use crate::network::PacketNumber;
@@ -219,7 +218,7 @@ impl Connection {
     fn time_out(&mut self, world: &mut World, r: usize) {
         self.controller.on_timeout(r);
         let path = &mut self.paths[r];
-        path.time_out(world.now, world.tcp);
+        path.time_out(world);
         if let Some(ecn) = &mut path.ecn {
             ecn.on_reduced();
         }
@@ -228,8 +227,7 @@ impl Connection {
         }
         self.open_window(world.now, r);
         let path = &mut self.paths[r];
-        let all_send_all = matches!(self.scheduler, Scheduler::Redundant(_));
-        if self.several && self.linux_scheduler.is_none() && !all_send_all {
+        if self.several && self.linux_scheduler.is_none() && !self.scheduler.copies() {
             let lost = path.take_lost_data();
             self.reinjections.extend(lost.map(|data| (data, r as u16)));
         }
@@ -239,7 +237,7 @@ impl Connection {
 
     #[inline]
     pub(super) fn restart_timer(&mut self, world: &mut World, r: usize) {
-        if let Some(time) = self.paths[r].restart_timer(world.now, world.tcp) {
+        if let Some(time) = self.paths[r].restart_timer(world) {
             self.schedule_timer(world, r, time);
         }
     }
