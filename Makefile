@@ -65,8 +65,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo anabranch test test-all test-rust test-python lint lint-rust lint-python formats \
 	documentation types build compile compile-real-time real-time rust-beside rust-alone \
-	python-beside python-alone site alone test-kernel test-kernels prove-soft bench fuzz miri audit \
-	lab dist wheel deb test-dist docs docs-serve matrix clean
+	python-beside python-alone site alone test-kernel test-kernels prove-soft bench instructions fuzz miri \
+	audit lab dist wheel deb test-dist docs docs-serve matrix clean
 
 # Goodputs that iperf3 measured on Linux beside the simulator's (examples/measured/record).
 demo: $(VENV)/.anabranch
@@ -213,6 +213,10 @@ matrix: wheel
 # Ratios measured in one run; see CONTRIBUTING.md. Never part of the tests.
 bench:
 	cargo bench --quiet -p anabranch-net -p anabranch-sim -p anabranch-quic
+
+# Instructions that the simulator takes per packet: they do not depend on other load. Needs valgrind.
+instructions:
+	cargo bench --quiet -p anabranch-sim --bench instructions
 
 # Coverage-guided fuzzing of every parser of the gateway, and of what its carriers do with an
 # authenticated peer's bytes; of the readers of scenarios and traces, and of random simulations; 10

@@ -1,6 +1,6 @@
 """CUBIC in the simulator beside Linux' CUBIC, on four links.
 
-    .venv/bin/python benches/kernel/cubic.py [seconds] [slow start]
+    .venv/bin/python benches/kernel/cubic.py [seconds]
 
 As root, with `anabranch-lab` (docs/reference/lab.md). Prints the Markdown table of
 docs/notebook/agreement.md: goodput and mean queue of one connection over a drop-tail queue of one
@@ -24,16 +24,14 @@ BUFFER_BYTES = 300_000_000
 BAND = 0.05
 
 
-def scenario(rate_mbps: float, rtt_ms: float, seconds: float, slow_start: str) -> str:
+def scenario(rate_mbps: float, rtt_ms: float, seconds: float) -> str:
     packets = max(round(rate_mbps * rtt_ms * 1e3 / 8 / 1500), 10)
-    key = "" if slow_start == "standard" else f'slow_start = "{slow_start}"\n'
     return f"""
         algorithm = "cubic"
         measure = {{ duration_s = {seconds}, warmup_s = {seconds / 3}, sample_ms = 20 }}
         tcp.profile = "linux"
         tcp.rmem_max_bytes = {BUFFER_BYTES}
         tcp.wmem_max_bytes = {BUFFER_BYTES}
-        {key and "tcp." + key}
         [links.line]
         rate_mbps = {rate_mbps}
         delay_ms = {rtt_ms / 2}
@@ -52,16 +50,15 @@ def measured(text: str, backend: str) -> tuple[float, float]:
 
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
-    slow_start = sys.argv[2] if len(sys.argv) > 2 else "standard"
     print(
         "| Mbps | RTT, ms | goodput, kernel | sim | deviation | queue, kernel | sim | deviation |"
     )
     print("|--:|--:|--:|--:|--:|--:|--:|--:|")
     begun, within = time.monotonic(), 0
     for rate_mbps, rtt_ms in LINKS:
-        text = scenario(rate_mbps, rtt_ms, seconds, "standard")
+        text = scenario(rate_mbps, rtt_ms, seconds)
         kernel = measured(text, "kernel")
-        sim = measured(scenario(rate_mbps, rtt_ms, seconds, slow_start), "sim")
+        sim = measured(text, "sim")
         off = [ours / theirs - 1 for ours, theirs in zip(sim, kernel, strict=True)]
         within += sum(abs(one) <= BAND for one in off)
         cells = [f"{rate_mbps} | {rtt_ms}"]

@@ -10,7 +10,6 @@ from anabranch.scenario import Scenario
 _EQUATIONS = [
     "profile",
     "initial_ssthresh_packets",
-    "slow_start",
     "min_ssthresh_packets",
     "increase_per_round",
     "min_rto_ms",

@@ -1,6 +1,6 @@
 //! What this machine and the kernel backend can't run: errors, and warnings for ignored keys.
 
-use anabranch_scenario::{Ecn, Scenario, SlowStart, Tcp, Workload};
+use anabranch_scenario::{Ecn, Scenario, Tcp, Workload};
 
 use crate::error::Error;
 use crate::hosts::address::{MAX_PATHS, MAX_USERS};
@@ -40,9 +40,6 @@ pub fn check_scenario(scenario: &Scenario) -> Result<(), Error> {
     };
     if let Some(refusal) = scenario.tcp.scheduler.refusal("kernel") {
         return Err(Error::new(refusal));
-    }
-    if scenario.tcp.slow_start == SlowStart::HystartPlusPlus {
-        return unsupported("tcp.slow_start".to_owned(), "hystart++");
     }
     if scenario.tcp.ecn != Ecn::Off {
         return unsupported("tcp.ecn".to_owned(), "ECN");

@@ -17,10 +17,10 @@ mod rfc8382;
 
 /// A detector of shared bottlenecks, for one connection.
 #[derive(Clone, Debug)]
-pub struct Detector(Kind);
+pub struct Detector(Method);
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum Method {
     Correlation(Correlation),
     Rfc8382(Rfc8382),
 }
@@ -28,19 +28,19 @@ enum Kind {
 impl Detector {
     /// The detector of this kind of coupling, without paths; `None` if it needs none.
     pub fn new(coupling: Coupling) -> Option<Detector> {
-        let kind = match coupling {
+        let method = match coupling {
             Coupling::Always | Coupling::Never => return None,
-            Coupling::Shared => Kind::Correlation(Correlation::default()),
-            Coupling::Rfc8382 => Kind::Rfc8382(Rfc8382::default()),
+            Coupling::Shared => Method::Correlation(Correlation::default()),
+            Coupling::Rfc8382 => Method::Rfc8382(Rfc8382::default()),
         };
-        Some(Detector(kind))
+        Some(Detector(method))
     }
 
     /// Appends a path.
     pub fn add_path(&mut self) {
         match &mut self.0 {
-            Kind::Correlation(detector) => detector.add_path(),
-            Kind::Rfc8382(detector) => detector.add_path(),
+            Method::Correlation(detector) => detector.add_path(),
+            Method::Rfc8382(detector) => detector.add_path(),
         }
     }
 
@@ -49,14 +49,14 @@ impl Detector {
     /// group.
     pub fn on_delay(&mut self, r: usize, now: f64, sent_at: f64, delay: f64) -> Option<Vec<usize>> {
         match &mut self.0 {
-            Kind::Correlation(detector) => detector.on_delay(r, now, sent_at, delay),
-            Kind::Rfc8382(detector) => detector.on_delay(r, now, delay),
+            Method::Correlation(detector) => detector.on_delay(r, now, sent_at, delay),
+            Method::Rfc8382(detector) => detector.on_delay(r, now, delay),
         }
     }
 
     /// Packets of path `r` were declared lost.
     pub fn on_lost(&mut self, r: usize, packets: u32) {
-        if let Kind::Rfc8382(detector) = &mut self.0 {
+        if let Method::Rfc8382(detector) = &mut self.0 {
             detector.on_lost(r, packets);
         }
     }

@@ -3,22 +3,14 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::ack::Ack;
-use crate::delivery::Delivery;
+use crate::delivery::{Delivery, Event, Stamp};
 use crate::path::Path;
 use crate::rule::Rule;
-
 use grouping::Grouping;
-use hystart::Hystart;
-use undo::BeforeLoss;
+use recovery::BeforeLoss;
 
-mod by_rate;
 mod grouping;
-mod hystart;
-mod losses;
-mod marks;
-mod per_round;
-mod undo;
+mod recovery;
 
 /// No window grows beyond this, packets.
 pub const MAX_WINDOW: f64 = (1 << 24) as f64;
@@ -32,6 +24,25 @@ pub const SMALLEST_SSTHRESH_ONE_PATH: f64 = 2.0;
 /// Weight of the newest interval in [`Path::loss_interval`]. The average spans about
 /// `(2 - g) / g = 7` intervals, near the eight of TFRC (RFC 5348, section 5.4).
 pub const LOSS_INTERVAL_GAIN: f64 = 1.0 / 4.0;
+
+/// An acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack {
+    /// When it arrived, s.
+    pub now: f64,
+    /// When the packet that caused it was sent, s.
+    pub sent_at: f64,
+    /// Packets newly known to be delivered.
+    pub packets: u32,
+    /// RTT sample, s; `None` without one. A sample that is not positive and finite is ignored.
+    pub rtt: Option<f64>,
+    /// Queueing and service delay of that packet on the forward path, s, not negative; `None` if
+    /// not known.
+    pub queue_delay: Option<f64>,
+    /// Whether the window, not the application or the receiver, limited the sender. If not, no
+    /// window grows.
+    pub window_limited: bool,
+}
 
 /// The phase of congestion control that a path is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +60,7 @@ pub enum Phase {
 struct PathState {
     phase: Phase,
     timed_out: bool, // no packet has been acknowledged since
-    holds: bool,     // slow start without a packet per packet: `grow_held`
+    holds: bool,     // a round of slow start without growth
     round_samples: u32,
     ssthresh: f64,
     last_ack: f64,
@@ -91,9 +102,6 @@ pub struct Controller<R: Rule> {
     before_loss: Vec<BeforeLoss<R>>,
     /// The deliveries of each path; empty unless the rule acts by delivery rates.
     deliveries: Vec<Delivery>,
-    /// Whether first slow starts are HyStart++, and each path's; empty if not.
-    has_hystart: bool,
-    hystart: Vec<Hystart>,
     /// The groups that are coupled; `None` if all paths are.
     grouping: Option<Box<Grouping<R::Memory<f64>>>>,
 }
@@ -116,8 +124,6 @@ impl<R: Rule> Controller<R> {
             state: Vec::with_capacity(paths),
             before_loss: Vec::new(),
             deliveries: Vec::new(),
-            has_hystart: false,
-            hystart: Vec::new(),
             grouping: None,
         };
         (0..paths).for_each(|_| controller.add_path());
@@ -134,7 +140,6 @@ impl<R: Rule> Controller<R> {
         self.paths.push(self.new_path());
         self.memory.push(R::Memory::default());
         self.state.push(PathState::NEW);
-        self.begin_hystart(self.paths.len() - 1);
         if let Some(grouping) = &mut self.grouping {
             grouping.add_path();
         }
@@ -146,7 +151,6 @@ impl<R: Rule> Controller<R> {
         self.paths[r] = self.new_path();
         self.memory[r] = R::Memory::default();
         self.state[r] = PathState::NEW;
-        self.begin_hystart(r);
         if let Some(before) = self.before_loss.get_mut(r) {
             *before = None;
         }
@@ -192,6 +196,15 @@ impl<R: Rule> Controller<R> {
         self.smallest_ssthresh = packets.max(1.0);
     }
 
+    /// Sets whether a loss-based rule's increase is computed once per round trip of a path and
+    /// added for every packet acknowledged in it, instead of computed for every packet. It is
+    /// computed anew after each loss and timeout of the path and when congestion avoidance begins.
+    /// RFC 6356, section 4, allows it for LIA; `docs/reference/kernel.md` bounds the
+    /// difference.
+    pub fn set_increase_per_round(&mut self, per_round: bool) {
+        self.increase_per_round = per_round;
+    }
+
     /// The state of path `r` that the rule uses.
     #[inline]
     pub fn path(&self, r: usize) -> &Path<f64> {
@@ -232,7 +245,7 @@ impl<R: Rule> Controller<R> {
             self.end_round(r, ack.window_limited);
         }
         if ack.window_limited && !R::BY_RATE {
-            self.grow(r, ack);
+            self.grow(r, ack.packets);
         }
     }
 
@@ -324,10 +337,10 @@ impl<R: Rule> Controller<R> {
 
     /// Inlined always: every acknowledgement passes here.
     #[inline(always)]
-    fn grow(&mut self, r: usize, ack: &Ack) {
-        for _ in 0..ack.packets {
+    fn grow(&mut self, r: usize, packets: u32) {
+        for _ in 0..packets {
             match self.state[r].phase {
-                Phase::SlowStart if self.state[r].holds => return self.grow_held(r, ack),
+                Phase::SlowStart if self.state[r].holds => return,
                 Phase::SlowStart => {
                     self.change_window(r, 1.0);
                     self.paths[r].window = self.paths[r].window.min(self.state[r].ssthresh);
@@ -345,6 +358,20 @@ impl<R: Rule> Controller<R> {
                 _ => return,
             }
         }
+    }
+
+    /// The rule's increase per packet.
+    #[inline(always)]
+    fn increase(&mut self, r: usize) -> f64 {
+        let last = self.state[r].increase;
+        if self.increase_per_round && !last.is_nan() {
+            return last;
+        }
+        let increase = self.increase_now(r);
+        if self.increase_per_round {
+            self.state[r].increase = increase;
+        }
+        increase
     }
 
     #[inline]
@@ -368,6 +395,80 @@ impl<R: Rule> Controller<R> {
         self.state[r].increase = f64::NAN;
         self.paths[r].epoch_window = self.paths[r].window;
         (self.paths[r].age, self.paths[r].rounds) = (0.0, 0.0);
+    }
+}
+
+/// Rules that act by samples of the delivery rate: what the endpoint reports of each packet.
+impl<R: Rule> Controller<R> {
+    /// Whether the rule acts by delivery rates ([`Rule::BY_RATE`]), so that the endpoint reports
+    /// each packet with the methods below and paces.
+    pub fn is_by_rate(&self) -> bool {
+        R::BY_RATE
+    }
+
+    /// The rate at which path `r` sends at most, packets/s; infinite if it is not paced.
+    pub fn pacing_rate(&self, r: usize) -> f64 {
+        self.rule.pacing_rate(&self.paths[r], &self.memory[r])
+    }
+
+    /// The rule's state of path `r`.
+    pub fn memory(&self, r: usize) -> &R::Memory<f64> {
+        &self.memory[r]
+    }
+
+    /// Path `r` sends a packet of `size` packets where `in_flight` are in the network without it.
+    /// The endpoint keeps the result until the packet is acknowledged or sent again.
+    pub fn on_packet_sent(&mut self, r: usize, now: f64, size: f64, in_flight: f64) -> Stamp {
+        self.account_deliveries();
+        if in_flight <= 0.0 {
+            self.tell(r, &Event::Restart { now });
+        }
+        self.deliveries[r].on_sent(now, size, in_flight, self.paths[r].window)
+    }
+
+    /// A packet of path `r` is acknowledged for the first time since it was last sent.
+    pub fn on_packet_delivered(&mut self, r: usize, now: f64, packet: &Stamp) {
+        self.deliveries[r].on_delivered(now, packet);
+    }
+
+    /// A packet of path `r` is declared lost.
+    pub fn on_packet_lost(&mut self, r: usize, now: f64, packet: &Stamp) {
+        self.deliveries[r].on_lost(packet);
+        self.tell(r, &Event::Lost { now, packet });
+    }
+
+    /// The acknowledgement is processed, with all packets that it reports or shows to be lost;
+    /// `in_flight` packets are left in the network, and `rtt` is its sample, s.
+    pub fn on_packets_processed(&mut self, r: usize, now: f64, rtt: Option<f64>, in_flight: f64) {
+        let min_rtt = self.paths[r].base_rtt;
+        if let Some(sample) = self.deliveries[r].sample(now, rtt, in_flight, min_rtt) {
+            self.tell(r, &Event::Acked(&sample));
+        }
+    }
+
+    /// Path `r` has room for more than `in_flight` packets, and the application has no data.
+    pub fn on_app_limited(&mut self, r: usize, in_flight: f64) {
+        self.account_deliveries();
+        self.deliveries[r].mark_app_limited(in_flight);
+    }
+
+    /// Tells the rule of an event; its window takes effect.
+    #[inline(never)]
+    pub(super) fn tell(&mut self, r: usize, event: &Event) {
+        self.account_deliveries();
+        let delivery = &mut self.deliveries[r];
+        let window = self
+            .rule
+            .on_event(&self.paths[r], &mut self.memory[r], delivery, event);
+        if !window.is_nan() {
+            self.paths[r].window = within_bounds(window);
+        }
+    }
+
+    /// Makes the accounts of paths that have none yet. Other rules never have any.
+    fn account_deliveries(&mut self) {
+        self.deliveries
+            .resize(self.paths.len(), Delivery::default());
     }
 }
 

@@ -8,7 +8,7 @@ const ACCURACY: f64 = 1e-6;
 /// Nanoseconds per second: RTTs that a clock of this accuracy finds equal are equal.
 const CLOCK: f64 = 1e9;
 
-/// What the sender notes of a packet when it is sent (section 4.1.2.1.2).
+/// The sender's note of a packet that it sends (section 4.1.2.1.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stamp {
     /// Volume of the packet; 1 for a full one.
@@ -31,7 +31,7 @@ pub struct Stamp {
     pub is_app_limited: bool,
 }
 
-/// What an acknowledgement tells of the delivery rate (section 4.1.2.1.3), and the state of the
+/// A sample of the delivery rate from an acknowledgement (section 4.1.2.1.3), and the state of the
 /// path after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
@@ -80,8 +80,8 @@ pub struct Delivery {
     /// `C.delivered_time`: when `delivered` last changed.
     pub delivered_time: f64,
     first_send_time: f64,
-    /// `C.app_limited`: what is delivered when the last packet of an application-limited flight
-    /// is; 0: the application does not limit the sender.
+    /// `C.app_limited`: the value that `delivered` has once the flight is delivered that the
+    /// application limited; 0 if the application does not limit the sender.
     app_limited: f64,
     /// `C.delivered` when the window was last full, plus 1; 0: never.
     full_at: f64,
@@ -186,7 +186,7 @@ impl Delivery {
     }
 }
 
-/// What happens to a path of a rule that acts by delivery rates.
+/// An event of a path whose rule acts by delivery rates.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A packet is about to be sent, and nothing is in flight.
@@ -200,12 +200,12 @@ pub enum Event<'a> {
     Lost {
         /// The time.
         now: f64,
-        /// What was noted of it.
+        /// The note from when it was sent.
         packet: &'a Stamp,
     },
     /// A recovery from losses begins.
     Recovery,
-    /// It is over: all that was outstanding when it began is acknowledged.
+    /// A recovery is over: all that was outstanding when it began is acknowledged.
     Recovered,
     /// The retransmission timer expired: everything in flight is declared lost.
     Timeout,

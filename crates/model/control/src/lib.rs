@@ -32,7 +32,6 @@
 
 extern crate alloc;
 
-mod ack;
 mod algorithm;
 mod bottleneck;
 mod controller;
@@ -46,11 +45,10 @@ pub mod rules;
 mod scalar;
 mod soft;
 
-pub use ack::Ack;
 pub use algorithm::{Algorithm, SpecError};
 pub use bottleneck::Detector;
 pub use controller::{
-    Controller, LOSS_INTERVAL_GAIN, MAX_WINDOW, Phase, SMALLEST_SSTHRESH,
+    Ack, Controller, LOSS_INTERVAL_GAIN, MAX_WINDOW, Phase, SMALLEST_SSTHRESH,
     SMALLEST_SSTHRESH_ONE_PATH,
 };
 pub use coupling::Coupling;

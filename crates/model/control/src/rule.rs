@@ -166,6 +166,6 @@ pub struct Parameter {
     pub choices: &'static [f64],
     /// The unit, empty for a pure number.
     pub unit: &'static str,
-    /// What it does, in one line.
+    /// Meaning, in one line.
     pub meaning: &'static str,
 }

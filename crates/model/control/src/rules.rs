@@ -10,7 +10,7 @@ pub use wvegas::WvegasMemory;
 
 use alloc::string::String;
 
-use crate::ack::Ack;
+use crate::controller::Ack;
 use crate::controller::{Controller, Phase};
 use crate::coupling::Coupling;
 use crate::delivery::Stamp;
@@ -245,7 +245,6 @@ impl AnyController {
         set_ssthresh(&mut self, r: usize, packets: f64);
         set_smallest_ssthresh(&mut self, packets: f64);
         set_increase_per_round(&mut self, per_round: bool);
-        set_hystart(&mut self, on: bool);
         #[inline] path(&self, r: usize) -> &Path<f64>;
         #[inline] paths(&self) -> &[Path<f64>];
         #[inline] phase(&self, r: usize) -> Phase;
@@ -256,7 +255,6 @@ impl AnyController {
         is_scalable(&self) -> bool;
         on_marked_share(&mut self, r: usize, share: f64);
         on_timeout(&mut self, r: usize);
-        penalise(&mut self, r: usize);
         keep_for_undo(&mut self, r: usize);
         on_spurious(&mut self, r: usize);
         on_idle(&mut self, r: usize, now: f64);

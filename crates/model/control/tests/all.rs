@@ -1,4 +1,4 @@
-//! What the rules and the controller guarantee, each property in a file.
+//! The guarantees of the rules and of the controller, each property in a file.
 
 mod algorithm;
 mod bbr3;
@@ -8,7 +8,6 @@ mod coupled_cubic;
 mod coupling;
 mod cubic;
 mod golden;
-mod hystart;
 mod itcp;
 mod known_faults;
 mod laws;

@@ -304,26 +304,3 @@ fn no_window_grows_without_bound() {
     assert_eq!(controller.window(0), MAX_WINDOW);
     assert_eq!(new("reno", 1, f64::NAN).window(0), 1.0);
 }
-
-/// Halved from 10 and from 2.5, but not below 1. In avoidance ssthresh is the new window, but at
-/// least 1 with several paths, so that the path stays in avoidance; in slow start there is none
-/// yet. In recovery the loss has reduced the window.
-#[test]
-fn a_penalised_path_has_half_its_window() {
-    let mut controller = in_avoidance("reno", &[10.0, 10.0]);
-    controller.penalise(0);
-    let state = |c: &AnyController, r| (c.window(r), c.ssthresh(r), c.phase(r));
-    assert_eq!(state(&controller, 0), (5.0, 5.0, Phase::Avoidance));
-    assert_eq!(controller.window(1), 10.0);
-    (0..3).for_each(|_| controller.penalise(0));
-    assert_eq!(state(&controller, 0), (1.0, 1.0, Phase::Avoidance));
-    controller.on_loss(1);
-    controller.penalise(1);
-    assert_eq!(state(&controller, 1), (5.0, 5.0, Phase::Recovery));
-    let mut controller = new("reno", 2, 10.0);
-    controller.penalise(0);
-    assert_eq!(
-        state(&controller, 0),
-        (5.0, f64::INFINITY, Phase::SlowStart)
-    );
-}

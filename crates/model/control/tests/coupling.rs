@@ -12,7 +12,7 @@ fn groups(controller: &AnyController, paths: usize) -> Vec<usize> {
     (0..paths).map(|r| controller.group(r)).collect()
 }
 
-/// What happens to a path in a random history.
+/// An event of a path in a random history.
 #[derive(Clone, Debug)]
 enum Event {
     Ack { packets: u32, rtt: f64 },

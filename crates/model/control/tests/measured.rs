@@ -1,4 +1,4 @@
-//! What the controller measures for the rules: RTTs, queueing delays, losses, rounds.
+//! The controller's measurements for the rules: RTTs, queueing delays, losses, rounds.
 
 use anabranch_control::Ack;
 

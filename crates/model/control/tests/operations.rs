@@ -25,7 +25,6 @@ enum Operation {
     },
     Recovered,
     Timeout,
-    Penalise,
     KeptLoss,
     Spurious,
     Idle {
@@ -55,7 +54,6 @@ fn any_operation() -> impl Strategy<Value = Operation> {
         1 => Just(Operation::KeptLoss),
         2 => Just(Operation::Recovered),
         1 => Just(Operation::Timeout),
-        1 => Just(Operation::Penalise),
         1 => Just(Operation::Spurious),
         1 => (0.0..100.0).prop_map(|after| Operation::Idle { after }),
         1 => (0.0..1e3).prop_map(|packets| Operation::SetSsthresh { packets }),
@@ -88,7 +86,6 @@ fn apply(controller: &mut AnyController, now: &mut f64, r: usize, operation: &Op
         Operation::MarkedShare { share } => controller.on_marked_share(r, share),
         Operation::Recovered => controller.on_recovered(r),
         Operation::Timeout => controller.on_timeout(r),
-        Operation::Penalise => controller.penalise(r),
         Operation::KeptLoss => {
             controller.keep_for_undo(r);
             controller.on_loss(r);

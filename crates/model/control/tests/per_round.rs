@@ -62,7 +62,7 @@ fn a_loss_or_a_timeout_ends_it() {
     assert!(close(controller.window(0), window + 1.0 / window));
 }
 
-/// What may happen to a sibling in the meantime.
+/// An event of a sibling in the meantime.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Acks(u32),

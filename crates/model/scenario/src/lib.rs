@@ -47,7 +47,7 @@ pub use file::document::Document;
 pub use file::key::{Fault, Key};
 pub use file::schema::schema;
 pub use model::adjust::Adjust;
-pub use model::endpoint::{Ecn, Profile, Recovery, RtoFloor, SlowStart};
+pub use model::endpoint::{Ecn, Profile, Recovery, RtoFloor};
 pub use model::flows::{Flow, Path, Workload};
 pub use model::links::Link;
 pub use model::measure::Measure;

@@ -7,7 +7,6 @@ use anabranch_control::{AnyController, AnyRule, Custom, External};
 use anabranch_net::time::from_seconds;
 use anabranch_net::{Dice, Time};
 
-use crate::model::endpoint::SlowStart;
 use crate::model::flows::{Flow, Workload};
 use crate::model::messages::Messages;
 use crate::model::tcp::Tcp;
@@ -152,7 +151,6 @@ impl Flow {
 
     fn prepared(&self, mut controller: AnyController, tcp: &Tcp) -> AnyController {
         controller.set_increase_per_round(tcp.increase_per_round);
-        controller.set_hystart(tcp.slow_start == SlowStart::HystartPlusPlus);
         if self.paths.len() > 1 {
             controller.set_smallest_ssthresh(f64::from(tcp.min_ssthresh_packets.get()));
         }

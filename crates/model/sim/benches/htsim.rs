@@ -70,7 +70,7 @@ fn htsim_ns_per_packet(driver: &Path, name: &str, scenario: &Scenario) -> f64 {
     numbers[0] / numbers[1]
 }
 
-/// What a program prints. Ends the bench with the program's errors if it fails.
+/// The output of a program. Ends the bench with the program's errors if it fails.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| {
         eprintln!("{}: {error}", command.get_program().display());

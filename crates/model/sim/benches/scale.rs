@@ -21,8 +21,9 @@ struct Cost {
     time_ns: f64,
     sent: f64,
     delivered: f64,
-    /// What the simulation holds at its end, and the most it held until its tables were made, B.
+    /// Memory that the simulation holds at its end, B.
     held: f64,
+    /// The most that it held until its tables were made, B.
     peak: f64,
 }
 

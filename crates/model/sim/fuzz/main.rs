@@ -10,7 +10,7 @@ use fuzzed::checks;
 use libfuzzer_sys::fuzz_target;
 
 #[allow(dead_code, reason = "the tests use more of it")]
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/common.rs"]
 mod common;
 mod fuzzed;
 mod laws;

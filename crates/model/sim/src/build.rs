@@ -7,11 +7,11 @@ use anabranch_scenario::Scenario;
 use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::{from_seconds, seconds};
 
-use crate::connection::path_state::Route;
+use crate::connection::subflow::Route;
 use crate::network::Network;
 use crate::transmitter::Transmitter;
 
-/// What the users of one flow have in common.
+/// The part of its users' connections that a flow determines.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The controller of a connection, without paths.

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use anabranch_net::{Scheduled, Time};
 use anabranch_scenario::users::Planned;
 
-/// What happens at an event's time.
+/// An event of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The first packet on a link reaches the end of the link.
@@ -74,7 +74,7 @@ type Entry = Scheduled<Event>;
 /// The binary logarithm of the length of a slot, ps: 1.07 ms.
 const SLOT_BITS: u32 = 30;
 
-/// How many of the events that come soon are looked at in advance: three levels of the heap.
+/// Number of the next events that are looked at in advance, three levels of the heap.
 const SOON: usize = 15;
 
 /// Pending events in order of time, ties in the order of scheduling.
@@ -82,10 +82,13 @@ const SOON: usize = 15;
 pub(crate) struct Calendar {
     /// The events before `sorted_to`, and recurring ones.
     heap: BinaryHeap<Entry>,
+    /// The end of the slots that are sorted.
     sorted_to: Time,
-    /// The other events, by the number of their slot, and when the first slot begins.
+    /// The other events, by the number of their slot.
     later: BTreeMap<u64, Vec<Entry>>,
+    /// The begin of the first of these slots.
     later_from: Time,
+    /// Number of events scheduled so far.
     scheduled: u64,
 }
 

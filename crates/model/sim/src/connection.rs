@@ -9,37 +9,28 @@ use anabranch_scenario as scenario;
 use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::seconds;
 
-use crate::connection::bits::Reassembly;
-use crate::connection::gateway::Gateway;
-use crate::connection::linux_scheduler::LinuxScheduler;
-use crate::connection::path_state::{PathState, Route};
+use crate::connection::files::FileQueue;
+use crate::connection::numbers::Reassembly;
 use crate::connection::scheduler::Scheduler;
+use crate::connection::scheduler::linux::LinuxScheduler;
+use crate::connection::subflow::{Route, Subflow};
 use crate::connection::tcp::Tcp;
 use crate::network::{Network, PacketNumber};
 use crate::prefetch::prefetch;
 
-mod bits;
-mod delivery;
-mod gateway;
-mod host;
-mod leaving;
-mod linux_scheduler;
-mod linux_sending;
-pub(crate) mod path_state;
-mod pooling;
+mod files;
+mod numbers;
+mod pacing;
 mod rack;
-mod rack_timers;
 mod receiving;
-mod returning;
-mod rto;
 mod scheduler;
 mod sender;
 mod sending;
+pub(crate) mod subflow;
 pub(crate) mod tcp;
-mod timer;
-mod way_back;
+mod timers;
 
-/// What a connection acts on.
+/// The surroundings of a connection: the time, the network and the endpoints' keys.
 pub(crate) struct World<'a> {
     pub now: Time,
     pub network: &'a mut Network,
@@ -60,23 +51,22 @@ pub(crate) struct Connection {
     pub packet_bytes: u16,
     pub controller: AnyController,
     /// The open paths: paths open in order.
-    pub paths: Vec<PathState>,
+    pub paths: Vec<Subflow>,
     /// Whether it has several paths, open or not, and so a separate data sequence.
     pub(crate) several: bool,
-    /// The data sequence number of the next new packet, of the first not acknowledged, and of the
-    /// first that the application does not have.
+    /// The data sequence number of the next new packet.
     pub(crate) data_next: PacketNumber,
+    /// The data sequence number of the first packet that is not acknowledged.
     pub(crate) data_una: PacketNumber,
+    /// The end of the application's data.
     pub(crate) data_end: PacketNumber,
     /// Payload of a file, 0 for a workload without end.
     pub(crate) file_bytes: u64,
-    /// The files that are sent, if this is the connection of a gateway, or the messages of an
-    /// application.
-    pub(crate) gateway: Option<Box<Gateway>>,
+    /// The files of a gateway or the messages of an application, for which the connection persists.
+    pub(crate) files: Option<Box<FileQueue>>,
     /// Chooses the path of the next packet.
     pub(crate) scheduler: Scheduler,
-    /// Whether an acknowledgement on one path may let another send, even if nothing stopped that
-    /// but the scheduler.
+    /// Whether each acknowledgement fills all paths: the scheduler may have let another path wait.
     fills_all: bool,
     /// Assigns data to the paths, if the scenario has Linux' scheduler.
     pub(crate) linux_scheduler: Option<Box<LinuxScheduler>>,
@@ -122,7 +112,7 @@ impl Connection {
             data_una: 0,
             data_end: 0,
             file_bytes: 0,
-            gateway: None,
+            files: None,
             fills_all: uses_linux || scheduler.may_wait(),
             scheduler,
             linux_scheduler: uses_linux.then(Box::default),
@@ -144,7 +134,7 @@ impl Connection {
                 .set_ssthresh(r, tcp.keys.initial_ssthresh_packets.get());
             let window = self.controller.window(r) as u32;
             let seed = element_seed(self.host_seed, kind::HOSTS, r);
-            let mut path = PathState::new(route.clone(), tcp, window, seed);
+            let mut path = Subflow::new(route.clone(), tcp, window, seed);
             path.sender.joins_recoveries = self.controller.is_by_rate();
             path.packets = self.controller.is_by_rate().then(Box::default);
             if let (Some(ecn), true) = (&mut path.ecn, self.controller.is_scalable()) {
@@ -164,16 +154,16 @@ impl Connection {
     /// Lets windows that are out of date fall back (RFC 5681, section 4.1).
     fn restart_after_idle(&mut self, world: &World) {
         for r in 0..self.paths.len() {
-            if self.paths[r].is_stale(world.now, world.tcp) {
+            if self.paths[r].is_stale(world) {
                 self.controller.on_idle(r, seconds(world.now));
                 self.open_window(world.now, r);
             }
         }
     }
 
-    /// Sends no new data from now on, except what is in a gateway or a message.
+    /// Sends no new data from now on, except files that a gateway or an application has submitted.
     pub fn pause(&mut self) {
-        if self.gateway.is_none() {
+        if self.files.is_none() {
             self.data_end = self.data_next;
         }
     }
@@ -215,8 +205,8 @@ impl Connection {
 
     /// Payload the application has received in order.
     pub fn received_bytes(&self, tcp: &Tcp) -> u64 {
-        if let Some(gateway) = &self.gateway {
-            return gateway.payload_of(self.payload(tcp), self.data_received());
+        if let Some(files) = &self.files {
+            return files.payload_of(self.payload(tcp), self.data_received());
         }
         let bytes = self.data_received() * self.payload(tcp);
         if self.file_bytes > 0 {

@@ -1,4 +1,5 @@
-//! Explicit congestion notification (RFC 3168): what packets and endpoints of a path know of it.
+//! Explicit congestion notification (RFC 3168): its bits in packets, and its state at the ends of a
+//! path.
 
 use anabranch_scenario as scenario;
 
@@ -58,18 +59,21 @@ pub(crate) struct Ecn {
     accurate: Option<Accurate>,
 }
 
-/// Marks that are counted.
+/// Marks as acknowledgements count them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Accurate {
     /// Whether packets say that their sender reduces by the share of marks.
     scalable: bool,
-    /// Packets that have arrived marked, as the receiver counts them and as the sender knows it.
+    /// Packets that have arrived marked, as the receiver counts them.
     received: u8,
+    /// The last of the receiver's counts that the sender has heard.
     known: u8,
-    /// The packets acknowledged in this round trip, and the marked ones among them,
+    /// Packets acknowledged in this round trip.
     acknowledged: u32,
+    /// Marked packets among them.
     marked: u32,
-    /// until everything below this is acknowledged (`WindowEnd` of RFC 8257, section 3.3).
+    /// The round trip ends when everything below this is acknowledged (`WindowEnd` of RFC 8257,
+    /// section 3.3).
     round_end: u64,
 }
 

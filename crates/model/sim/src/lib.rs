@@ -24,16 +24,12 @@
 
 mod build;
 mod calendar;
-mod capture;
 mod connection;
 mod ecn;
-mod media;
 mod network;
 mod prefetch;
 mod simulation;
-mod steering;
 mod transmitter;
 
 pub use simulation::Simulation;
-pub use simulation::steered::PathState;
-pub use steering::{Steered, Steering};
+pub use simulation::steering::{PathState, Steered, Steering};

@@ -12,9 +12,9 @@ use crate::transmitter::Transmitter;
 /// Counts the packets of a path or of a connection.
 pub(crate) type PacketNumber = u64;
 
-/// What a packet carries.
+/// The content of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum Content {
     /// Data of a connection.
     Data,
     /// An acknowledgement, on the links of its path's way back.
@@ -40,15 +40,15 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
-    /// What it carries.
+    /// The content, which its bits tell.
     #[inline]
-    pub fn kind(&self) -> Kind {
+    pub fn content(&self) -> Content {
         if self.bits.has(Bits::ACK) {
-            Kind::Ack
+            Content::Ack
         } else if self.bits.has(Bits::MEDIA) {
-            Kind::Media
+            Content::Media
         } else {
-            Kind::Data
+            Content::Data
         }
     }
 }
@@ -62,7 +62,7 @@ pub(crate) struct Acknowledgement {
     /// Every number of the path below this has arrived.
     pub cumulative: PacketNumber,
     /// The packet that caused this acknowledgement. On a return line none is ever lost, so one
-    /// number has the information of RFC 2018's blocks; `way_back.rs` adds blocks.
+    /// number has the information of RFC 2018's blocks; those on links carry blocks.
     pub selective: PacketNumber,
     /// Every number of the connection below this has arrived.
     pub data_cumulative: PacketNumber,
@@ -182,7 +182,7 @@ impl Network {
         &rest[..length.unwrap_or(rest.len())]
     }
 
-    /// How long a return line delays acknowledgements.
+    /// The delay of a return line.
     pub fn return_delay(&self, line: u32) -> Time {
         self.returns[line as usize].delay
     }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use anabranch_control::{AnyController, External};
-use anabranch_net::Time;
+use anabranch_net::{Cause, Time};
+use anabranch_scenario::recorder::{PathTotals, Recorder, Snapshot};
+use anabranch_scenario::time::{from_seconds, seconds};
 use anabranch_scenario::users::{controllers, planned, user_slots};
 use anabranch_scenario::{Record, Scenario};
 
@@ -11,21 +13,17 @@ use crate::build::{self, Plan};
 use crate::calendar::Event;
 use crate::connection::tcp::Tcp;
 use crate::connection::{Connection, World};
-use crate::media::Source;
-use crate::network::{Kind, Network, Packet};
+use crate::network::{Content, Network, Packet, PacketNumber};
 use crate::prefetch::prefetch;
-use crate::simulation::user::User;
-use anabranch_scenario::recorder::PathTotals;
-use anabranch_scenario::recorder::{PathGauge, Recorder, Snapshot, UserGauge};
-use anabranch_scenario::time::{from_seconds, seconds};
+use media::Source;
+use users::User;
 
-mod capturing;
-mod fates;
+mod capture;
 #[cfg(test)]
 mod limited;
+mod measuring;
 mod media;
-pub(crate) mod steered;
-mod user;
+pub(crate) mod steering;
 mod users;
 
 /// The state of that many connections stays in the cache.
@@ -50,8 +48,9 @@ pub struct Simulation {
     tcp: Tcp,
     plans: Vec<Plan>,
     users: Vec<User>,
-    /// Connections by number. The numbers of those that are over are in `spare`, to be used again.
+    /// Connections by number.
     connections: Vec<Connection>,
+    /// Numbers of connections that are over, to be used again.
     spare: Vec<u32>,
     /// Sources of media by number.
     media: Vec<Source>,
@@ -281,7 +280,7 @@ impl Simulation {
             }
             return;
         }
-        if packet.kind() != Kind::Data {
+        if packet.content() != Content::Data {
             return self.arrive_other(&packet);
         }
         let completed = self.connect(
@@ -294,21 +293,53 @@ impl Simulation {
         }
     }
 
-    /// Records the completed file, or all completed files of a gateway.
-    fn record_transfer(&mut self, number: u32) {
-        let connection = &mut self.connections[number as usize];
-        let row = connection.user as usize;
-        let user = &mut self.users[row];
-        let mut record = |started_at, bytes| {
-            user.transfers_done += 1;
-            self.recorder.transfer(row, started_at, bytes, self.now);
-        };
-        if connection.gateway.is_none() {
-            record(connection.started_at, connection.file_bytes());
+    /// Tells connections of the packets that a link with real queues dropped.
+    fn account_drops(&mut self, link: u32) {
+        for (packet, cause) in self.network.take_dropped(link) {
+            self.account_drop(packet, cause);
         }
-        while let Some(file) = connection.deliver_file(&self.tcp) {
-            record(file.arrived_at, file.bytes);
+    }
+
+    /// A link dropped a packet.
+    #[inline]
+    fn account_drop(&mut self, packet: Packet, cause: Cause) {
+        match packet.content() {
+            Content::Data => {
+                let connection = &mut self.connections[packet.connection as usize];
+                connection.on_drop(packet.path, cause);
+            }
+            Content::Ack => {
+                let connection = &mut self.connections[packet.connection as usize];
+                connection.on_ack_drop(packet.path, packet.sequence);
+            }
+            Content::Media => return self.lose_media(&packet, cause),
         }
+        self.retire_if_over(packet.connection);
+    }
+
+    /// Packets have arrived over a link on which they may overtake one another.
+    #[inline(never)]
+    fn arrive_overtaking(&mut self, link: u32) {
+        while let Some(packet) = self.network.overtaking(link, self.now) {
+            self.arrive(packet);
+        }
+    }
+
+    #[cold]
+    fn arrive_other(&mut self, packet: &Packet) {
+        match packet.content() {
+            Content::Media => self.receive_media(packet),
+            _ => self.arrive_back(packet.connection, packet.path, packet.sequence),
+        }
+    }
+
+    /// An acknowledgement reaches the sender over links.
+    #[cold]
+    fn arrive_back(&mut self, number: u32, path: u16, ack: PacketNumber) {
+        self.connect(number, |connection, world| {
+            connection.on_returned(world, path, ack);
+        });
+        self.retire_if_over(number);
     }
 
     /// Keeps the totals of a connection that is over, and its number for another.
@@ -332,80 +363,5 @@ impl Simulation {
             capture.close(number, self.now);
         }
         self.spare.push(number);
-    }
-
-    fn live(&self) -> impl Iterator<Item = (&Connection, &User)> {
-        let open = self
-            .connections
-            .iter()
-            .filter(|connection| !connection.paths.is_empty());
-        open.map(|connection| (connection, &self.users[connection.user as usize]))
-    }
-
-    fn snapshot(&mut self) -> Snapshot {
-        let now = self.now;
-        let links = self.network.links().map(|link| link.counters(now));
-        let links = links.collect();
-        let mut users: Vec<(u64, u64)> = self
-            .users
-            .iter()
-            .map(|user| (user.received_bytes, user.transfers_done))
-            .collect();
-        let mut paths = self.retired.clone();
-        for (connection, user) in self.live() {
-            users[connection.user as usize].0 += connection.received_bytes(&self.tcp);
-            let rows = &mut paths[user.slot.first_path as usize..];
-            rows.iter_mut()
-                .zip(&connection.paths)
-                .for_each(|(row, s)| *row += s.totals);
-        }
-        Snapshot {
-            time: self.now,
-            users,
-            paths,
-            links,
-        }
-    }
-
-    fn sample(&mut self) {
-        let every = from_seconds(self.scenario.measure.sample_ms.get() * 1e-3);
-        self.network
-            .calendar
-            .push(self.now + every.max(1), Event::Sample);
-        let gauges = self.path_gauges();
-        let user_gauges: Vec<UserGauge> = self.users.iter().map(|user| self.gauge(user)).collect();
-        let now = self.now;
-        let backlogs: Vec<_> = self.network.links().map(|link| link.queue(now)).collect();
-        let snapshot = self.snapshot();
-        self.recorder
-            .sample(snapshot, &user_gauges, &gauges, &backlogs);
-    }
-
-    fn path_gauges(&self) -> Vec<PathGauge> {
-        let mut gauges = vec![PathGauge::default(); self.retired.len()];
-        for (connection, user) in self.live() {
-            for (r, path) in connection.paths.iter().enumerate() {
-                let gauge = &mut gauges[user.slot.first_path as usize + r];
-                let measured = connection.controller.path(r);
-                gauge.add_window(Some(measured.window));
-                gauge.in_flight += u64::from(path.sender.in_flight());
-                gauge.group = connection.controller.group(r) as u32;
-                if measured.rtt.is_finite() {
-                    gauge.rtt_sum_s += measured.rtt;
-                    gauge.measured += 1;
-                }
-            }
-        }
-        gauges
-    }
-
-    fn gauge(&self, user: &User) -> UserGauge {
-        let only = user
-            .connection
-            .map(|number| &self.connections[number as usize]);
-        UserGauge {
-            kappa: only.map_or(0.0, Connection::kappa),
-            buffer_packets: only.map_or(0, Connection::buffer_packets),
-        }
     }
 }

@@ -1,14 +1,12 @@
 //! The simulator's laws, its agreement with formulas and ns-2, and golden runs.
 
 mod aqm;
-mod bbr;
 mod common;
 mod endpoints;
 mod fill;
 mod fuzzed;
 mod gateway;
 mod golden;
-mod hystart;
 mod laws;
 mod media;
 mod messages;

@@ -46,7 +46,7 @@ fn median_wait_ms(record: &Record, flow: u32, delay_ms: f64) -> f64 {
     waits[waits.len() / 2]
 }
 
-/// Drop-tail of 200 packets stands between half full and full with one long flow, above 90 ms.
+/// One long flow keeps a drop-tail queue of 200 packets between half full and full: above 90 ms.
 ///
 /// CoDel with round trips of 11 ms: the queue grows by a packet, 1 ms, per round trip. It drops an
 /// interval of 100 ms after the delay passed 5 ms, 6 round trips of 16 to 22 ms later, and one more

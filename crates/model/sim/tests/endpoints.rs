@@ -2,7 +2,7 @@
 //!
 //! At 12 Mbps a full packet of 1500 bytes takes 1 ms. Acknowledgements take no time to transmit.
 
-use crate::common::links::{FAST, SLOW, assert_takes_ms, bulk, file, window_at};
+use crate::common::{FAST, SLOW, assert_takes_ms, bulk, file, window_at};
 use crate::common::{PAYLOAD, run};
 
 #[test]

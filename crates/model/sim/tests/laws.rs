@@ -1,4 +1,4 @@
-//! What holds in every scenario: counters agree, everything sent arrives, windows stay in range,
+//! Laws of every scenario: counters agree, everything sent arrives, windows stay in range,
 //! and a seed determines every bit.
 
 pub mod checks;
@@ -12,7 +12,7 @@ use anabranch_scenario::{Record, Recovery, Scenario};
 use anabranch_sim::Simulation;
 use proptest::prelude::*;
 
-use crate::common::{bits, scenario};
+use crate::common::{bits, cases, scenario};
 use checks::{
     check_capacity, check_counters, check_everything_arrived, check_nobody_stops, check_queues,
     check_rates, check_samples,
@@ -22,17 +22,8 @@ fn run(scenario: &Scenario) -> Record {
     Simulation::new(scenario, 1).finish()
 }
 
-/// 32 cases, unless `PROPTEST_CASES` chooses others, as in `make test-all`.
-fn config() -> ProptestConfig {
-    let mut config = ProptestConfig::default();
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = 32;
-    }
-    config
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(cases(32))]
 
     #[test]
     fn everything_sent_arrives_once_and_the_counters_agree(text in random::ending()) {

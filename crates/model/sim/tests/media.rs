@@ -3,7 +3,7 @@
 use anabranch_scenario::Record;
 use proptest::prelude::*;
 
-use crate::common::run;
+use crate::common::{cases, run};
 
 /// A source alone on a link of 10 ms, from 5 s on to 35 s.
 fn alone(media: &str, link: &str) -> Record {
@@ -89,17 +89,8 @@ fn nada_reaches_its_largest_rate_where_there_is_room() {
     assert!((record.media.rate_mbps[0] - 1.5).abs() < 1e-9);
 }
 
-/// 32 cases, unless `PROPTEST_CASES` chooses others, as in `make test-all`.
-fn config() -> ProptestConfig {
-    let mut config = ProptestConfig::default();
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = 32;
-    }
-    config
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(cases(32))]
 
     /// Beside data over the same links: each packet arrives once or is lost, no byte twice, and no
     /// earlier than the path's delay.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use anabranch_scenario::Record;
 
-use crate::common::run;
+use crate::common::{cases, run};
 
 /// Headers of the default, bytes.
 const HEADER: u64 = 52;
@@ -107,17 +107,8 @@ fn messages() -> impl Strategy<Value = Vec<(u32, u64)>> {
     })
 }
 
-/// 32 cases, unless `PROPTEST_CASES` chooses others, as in `make test-all`.
-fn config() -> ProptestConfig {
-    let mut config = ProptestConfig::default();
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = 32;
-    }
-    config
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(cases(32))]
 
     /// Each message arrives, in order, whole and once, and no earlier than the path's delay and the
     /// transmission of its packets allow.

@@ -112,7 +112,7 @@ fn ours(network: &Network, from_s: u64, seed: u64) -> Outcome {
     }
 }
 
-/// What ns-2 makes of the same; `None` if it is not installed.
+/// The same in ns-2; `None` if that is not installed.
 fn theirs(network: &Network, from_s: u64, seed: u64) -> Option<Outcome> {
     let arguments = [
         network.flows.to_string(),
@@ -165,7 +165,7 @@ pub fn skip() {
     .expect("stderr is open");
 }
 
-/// What a process that soon ends has printed.
+/// The output of a process that soon ends.
 fn output(mut child: Child) -> String {
     let deadline = Instant::now() + PATIENCE;
     while child

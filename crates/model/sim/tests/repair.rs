@@ -1,8 +1,8 @@
 //! Losses and timeouts of one TCP connection, on links for which the expected behaviour is derived
 //! by hand.
 
-use crate::common::links::{SLOW, assert_takes_ms, bulk, file, window_at};
 use crate::common::{PAYLOAD, run};
+use crate::common::{SLOW, assert_takes_ms, bulk, file, window_at};
 
 use anabranch_scenario::Record;
 

@@ -29,10 +29,11 @@ const MOST: f64 = 3.0 * GAIN;
 /// deviation of the estimate is then 0.26.
 const NEEDED: u32 = 15;
 
-/// A pair shares a bottleneck if its correlation exceeds this,
+/// Correlation above which a pair shares a bottleneck.
 const TOGETHER: f64 = 0.5;
 
-/// and does not if it is below this. Between both, the last decision holds.
+/// Correlation below which a pair shares none. Between [`TOGETHER`] and this the last decision
+/// holds.
 const APART: f64 = 0.4;
 
 /// A path whose delay deviates by less than this from its mean (s, root mean square) has no
@@ -58,16 +59,20 @@ pub(crate) struct Correlation {
     pairs: Vec<Pair>,
 }
 
-/// How the delays of two paths are correlated.
+/// The correlation of the delays of two paths.
 #[derive(Clone, Debug)]
 struct Pair {
-    /// Intervals in which both had delays; their weights, which fade.
+    /// Intervals in which both had delays.
     intervals: u32,
+    /// Sum of the weights of these intervals, which fade.
     weights: f64,
-    /// Mean delays, s; their variances, the part of these that is error, and covariance, s^2.
+    /// Mean delays, s.
     means: [f64; 2],
+    /// Variances of the delays, s^2.
     variances: [f64; 2],
+    /// Parts of the variances that are error, s^2.
     errors: [f64; 2],
+    /// Covariance of the delays, s^2.
     covariance: f64,
     /// Coupled until shown to be separate: while it is unknown, the paths together take no more
     /// than one connection would.

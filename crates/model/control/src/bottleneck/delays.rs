@@ -42,8 +42,9 @@ pub(super) struct Delays {
     /// The current interval.
     number: u64,
     samples: Samples,
-    /// The last acknowledgement: when it arrived, s, and its delay.
+    /// Arrival of the last acknowledgement, s.
     last_acked: f64,
+    /// Delay of the last acknowledgement.
     last: Option<Sample>,
     /// The last intervals that had delays, in the order of their numbers modulo `REMEMBERED`.
     past: [Option<Interval>; REMEMBERED],
@@ -52,11 +53,13 @@ pub(super) struct Delays {
 /// The weighted delays of an interval.
 #[derive(Clone, Debug, Default)]
 struct Samples {
-    /// Sums of the weights and of their squares.
+    /// Sum of the weights.
     weights: f64,
+    /// Sum of the squared weights.
     squares: f64,
-    /// Mean, s, and the weighted sum of the squared deviations from it.
+    /// Weighted mean, s.
     mean: f64,
+    /// Weighted sum of the squared deviations from the mean, s^2.
     deviations: f64,
     /// Weighted sum of the longest waits, s.
     waits: f64,

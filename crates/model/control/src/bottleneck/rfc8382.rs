@@ -19,11 +19,11 @@ const N: usize = 50;
 const M: usize = 30;
 /// Number of the newest intervals that count in full (section 2.3).
 const F: usize = 20;
-/// A path with a skewness below this has a bottleneck (section 3.3.1, step 1),
+/// Skewness below which a path has a bottleneck (section 3.3.1, step 1).
 const C_S: f64 = 0.1;
-/// or below this if it had one before,
+/// Skewness below which a path that had a bottleneck keeps it.
 const C_H: f64 = 0.3;
-/// or with a loss above this.
+/// Loss above which a path has a bottleneck, whatever its skewness.
 const P_L: f64 = 0.1;
 /// Largest difference of the oscillation estimates in a group (step 2).
 const P_F: f64 = 0.1;
@@ -75,7 +75,7 @@ impl Intervals {
     }
 }
 
-/// What is counted of a path in a base interval.
+/// The counts of a path in a base interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Interval {
     count: u32,

@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::ack::Ack;
 use crate::bottleneck::Detector;
+use crate::controller::Ack;
 use crate::controller::{Controller, SMALLEST_SSTHRESH_ONE_PATH};
 use crate::coupling::Coupling;
 use crate::path::Path;
@@ -17,8 +17,9 @@ pub(super) struct Grouping<M> {
     detector: Option<Detector>,
     /// For each path the lowest path of its group.
     groups: Vec<usize>,
-    /// The paths of a group and their memory, copied for one call of the rule.
+    /// The paths of a group, copied for one call of the rule.
     pub paths: Vec<Path<f64>>,
+    /// The memory of these paths, copied with them.
     pub memory: Vec<M>,
 }
 

@@ -4,13 +4,10 @@ use crate::delivery::{Delivery, Event, Sample, WindowedMax};
 use crate::path::Path;
 use crate::rule::Rule;
 use crate::scalar::Scalar;
-
-mod control;
-mod losses;
-mod model;
-mod states;
-
 pub use states::Bbr3State;
+
+mod losses;
+mod states;
 
 // The constants of section 2 and section 5.6.1, by their names there.
 const STARTUP_PACING_GAIN: f64 = 2.77;
@@ -82,7 +79,7 @@ const MIN_SEND_QUANTUM: f64 = 2.0;
 #[derive(Clone, Debug)]
 pub struct Bbr3;
 
-/// What the acknowledgements tell about probes for bandwidth: `BBR.ack_phase`, section 2.13.
+/// The part of a probe for bandwidth that acknowledgements are of: `BBR.ack_phase`, section 2.13.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum AckPhase {
     #[default]
@@ -155,8 +152,9 @@ pub struct Bbr3Memory {
     prior_cwnd: f64,
     /// The round in which the present recovery began (`InLossRecovery`).
     recovery_round: Option<u64>,
-    /// Ranges of packets lost in this round of losses, and the last packet of the last one.
+    /// Ranges of packets lost in this round of losses.
     lost_ranges: u32,
+    /// The last packet of the last of these ranges.
     last_lost_id: u64,
 }
 
@@ -304,5 +302,139 @@ impl Bbr3Memory {
         self.set_pacing_rate();
         self.set_send_quantum();
         self.set_cwnd(connection, rs);
+    }
+}
+
+/// The model of the path: draft-ietf-ccwg-bbr-06, sections 5.5.1 to 5.5.9.
+impl Bbr3Memory {
+    /// Section 5.5.1.
+    fn update_round(&mut self, connection: &Delivery, rs: &Sample) {
+        self.round_start = rs.prior_delivered >= self.next_round_delivered;
+        if self.round_start {
+            self.start_round(connection);
+            self.round_count += 1;
+            self.rounds_since_probe_up += 1;
+        }
+    }
+
+    fn start_round(&mut self, connection: &Delivery) {
+        self.next_round_delivered = connection.delivered;
+    }
+
+    /// Section 5.5.5.
+    fn update_max_bw(&mut self, connection: &Delivery, rs: &Sample) {
+        self.update_round(connection, rs);
+        let counts = rs.delivery_rate >= self.max_bw || !rs.is_app_limited;
+        if rs.delivery_rate > 0.0 && counts {
+            let filter = &mut self.max_bw_filter;
+            self.max_bw = filter.update(self.cycle_count, rs.delivery_rate, MAX_BW_FILTER_LEN);
+        }
+    }
+
+    /// Section 5.5.9.
+    fn update_ack_aggregation(&mut self, rs: &Sample) {
+        let interval = rs.now - self.extra_acked_interval_start;
+        let mut expected_delivered = self.bw * interval;
+        if self.extra_acked_delivered <= expected_delivered {
+            self.extra_acked_delivered = 0.0;
+            self.extra_acked_interval_start = rs.now;
+            expected_delivered = 0.0;
+        }
+        self.extra_acked_delivered += rs.newly_acked;
+        let extra = (self.extra_acked_delivered - expected_delivered).min(self.cwnd);
+        let length = if self.full_bw_reached { EXTRA_ACKED_FILTER_LEN } else { 1 };
+        self.extra_acked = self.extra_acked_filter.update(self.round_count, extra, length);
+    }
+
+    /// Section 5.5.10.3.
+    fn bound_bw_for_model(&mut self) {
+        self.bw = self.max_bw.min(self.bw_shortterm);
+    }
+}
+
+/// Pacing rate and window: draft-ietf-ccwg-bbr-06, section 5.6.
+impl Bbr3Memory {
+    /// Section 5.6.2.
+    fn init_pacing_rate(&mut self, srtt: f64) {
+        self.pacing_rate = STARTUP_PACING_GAIN * self.initial_cwnd / srtt;
+    }
+
+    fn set_pacing_rate_with_gain(&mut self, pacing_gain: f64) {
+        let rate = pacing_gain * self.bw * (100.0 - PACING_MARGIN_PERCENT) / 100.0;
+        if self.full_bw_reached || rate > self.pacing_rate {
+            self.pacing_rate = rate;
+        }
+    }
+
+    fn set_pacing_rate(&mut self) {
+        self.set_pacing_rate_with_gain(self.state.pacing_gain());
+    }
+
+    /// Section 5.6.3.
+    fn set_send_quantum(&mut self) {
+        let quantum = self.pacing_rate * 1e-3;
+        self.send_quantum = quantum.clamp(MIN_SEND_QUANTUM, MAX_SEND_QUANTUM);
+    }
+
+    /// `BDPMultiple` (section 5.6.4.2), of a bandwidth.
+    fn bdp_multiple(&self, bw: f64, gain: f64) -> f64 {
+        if self.min_rtt == f64::INFINITY {
+            return self.initial_cwnd;
+        }
+        gain * bw * self.min_rtt
+    }
+
+    fn quantization_budget(&self, inflight_cap: f64) -> f64 {
+        let cap = inflight_cap.max(self.send_quantum).max(MIN_PIPE_CWND);
+        if self.state == Bbr3State::ProbeBwUp { cap + 2.0 } else { cap }
+    }
+
+    /// `Inflight(gain)` (section 5.6.4.2).
+    fn inflight(&self, gain: f64) -> f64 {
+        self.quantization_budget(self.bdp_multiple(self.bw, gain))
+    }
+
+    fn update_max_inflight(&mut self) {
+        if self.min_rtt < f64::INFINITY {
+            self.bdp = self.bw * self.min_rtt;
+        }
+        let cap = self.bdp_multiple(self.bw, self.state.cwnd_gain()) + self.extra_acked;
+        self.max_inflight = self.quantization_budget(cap);
+    }
+
+    /// Section 5.3.3.8.3.
+    fn target_inflight(&self) -> f64 {
+        self.bdp.min(self.cwnd)
+    }
+
+    /// Section 5.6.4.5.
+    fn probe_rtt_cwnd(&self) -> f64 {
+        self.bdp_multiple(self.bw, PROBE_RTT_CWND_GAIN).max(MIN_PIPE_CWND)
+    }
+
+    /// Section 5.6.4.6.
+    fn set_cwnd(&mut self, connection: &Delivery, rs: &Sample) {
+        self.update_max_inflight();
+        if self.full_bw_reached {
+            self.cwnd = (self.cwnd + rs.newly_acked).min(self.max_inflight);
+        } else if self.cwnd < self.max_inflight || connection.delivered < self.initial_cwnd {
+            self.cwnd += rs.newly_acked;
+        }
+        self.cwnd = self.cwnd.max(MIN_PIPE_CWND);
+        if self.state == Bbr3State::ProbeRtt {
+            self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
+        }
+        self.bound_cwnd_for_model();
+    }
+
+    /// Section 5.6.4.7.
+    fn bound_cwnd_for_model(&mut self) {
+        let cap = match self.state {
+            Bbr3State::ProbeRtt | Bbr3State::ProbeBwCruise => self.inflight_with_headroom(),
+            state if state.is_probe_bw() => self.inflight_longterm,
+            _ => f64::INFINITY,
+        };
+        let cap = cap.min(self.inflight_shortterm).max(MIN_PIPE_CWND);
+        self.cwnd = self.cwnd.min(cap);
     }
 }

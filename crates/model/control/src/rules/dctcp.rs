@@ -17,7 +17,7 @@ pub struct Dctcp {
     g: f64,
 }
 
-/// What DCTCP keeps of each path.
+/// DCTCP's memory of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DctcpMemory {
     /// The smoothed share of packets that are marked.

@@ -49,7 +49,7 @@ impl Link {
     }
 }
 
-/// What the application has to send.
+/// The data that the application has to send.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Application {
     Endless,
@@ -64,8 +64,9 @@ pub struct Flow {
     pub link: Link,
     pub application: Application,
     pub controller: Controller<Bbr3>,
-    /// Packets that were delivered and lost, as the sender knows.
+    /// Packets that the sender knows to be delivered.
     pub delivered: u64,
+    /// Packets that the sender declared lost.
     pub lost: u64,
     next: u64,
     in_flight: BTreeMap<u64, Stamp>,

@@ -51,18 +51,6 @@ pub enum Recovery {
     NewReno,
 }
 
-/// How the first slow start of a path grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum SlowStart {
-    /// Growth by a packet per packet acknowledged, until a loss or ssthresh (RFC 5681).
-    #[serde(rename = "standard")]
-    Standard,
-    /// The same until the RTT rises, then a quarter of it for five rounds (HyStart++, RFC 9406).
-    /// Without effect on rules that end slow start themselves. Not on `kernel`.
-    #[serde(rename = "hystart++")]
-    HystartPlusPlus,
-}
-
 /// What endpoints do with marks: a boolean in the file, or how marks are echoed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {

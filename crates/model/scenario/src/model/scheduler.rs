@@ -81,10 +81,6 @@ schedulers! {
     /// All data on all paths: each path sends what is not acknowledged and what it has not sent.
     Redundant = "redundant", repeats: true, on: SIM,
         source: "Froemmgen, Erbshaeusser, Buchmann, Zimmermann, Wehrle, ICC 2016";
-    /// As `min-rtt`, but a path with room that the receive window stops sends the oldest data again
-    /// if a slower path holds it, and halves that path's window.
-    Opportunistic = "opportunistic", repeats: true, on: SIM,
-        source: "Raiciu et al., NSDI 2012, section 4.2";
 }
 
 impl Scheduler {

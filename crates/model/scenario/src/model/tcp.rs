@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::endpoint::{Ecn, Profile, Recovery, RtoFloor, SlowStart};
+use crate::model::endpoint::{Ecn, Profile, Recovery, RtoFloor};
 use crate::model::number::{Count, JitterUs, PacketBytes, PositiveOrInfinite, TimeoutMs};
 use crate::model::scheduler::Scheduler;
 
@@ -71,8 +71,6 @@ keys! {
     /// Slow-start threshold at the start of a connection, packets; `inf`, the default, for none
     /// (RFC 5681).
     initial_ssthresh_packets: PositiveOrInfinite = PositiveOrInfinite::constant(f64::INFINITY);
-    /// How the first slow start of a path grows, before its first loss. Default: `standard`.
-    slow_start: SlowStart = SlowStart::Standard;
     /// Smallest slow-start threshold of a connection with several paths, packets. 1, the default,
     /// lets the window of a bad path become very small (Balia, section V); 2 is RFC 5681's, which a
     /// connection with one path always has.

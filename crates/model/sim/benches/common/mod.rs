@@ -1,4 +1,4 @@
-//! What the benchmarks share: their scenarios and their clock.
+//! The scenarios and the clock of the benchmarks.
 
 use std::path::Path;
 

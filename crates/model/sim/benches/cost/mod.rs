@@ -1,4 +1,4 @@
-//! What a data packet costs in one run.
+//! The cost of a data packet in one run.
 
 use anabranch_scenario::{Record, Scenario};
 use anabranch_sim::Simulation;

@@ -1,27 +1,26 @@
 //! Packet schedulers: which path carries the next packet, or that it waits.
 //!
 //! A scheduler is a function of the paths' states, with the little that it remembers in a file of
-//! its own. Linux' scheduler, which also queues data at paths, is in `linux_scheduler.rs`.
+//! its own. Linux' scheduler also queues data at paths.
 
 use anabranch_control::AnyController;
 use anabranch_net::Time;
 use anabranch_scenario as scenario;
 
-use crate::connection::path_state::PathState;
 use crate::connection::scheduler::blest::Blest;
 use crate::connection::scheduler::ecf::Ecf;
-use crate::connection::scheduler::opportunistic::Opportunistic;
 use crate::connection::scheduler::redundant::Redundant;
+use crate::connection::subflow::Subflow;
 
 mod blest;
 mod ecf;
-pub(crate) mod opportunistic;
+pub(crate) mod linux;
 pub(crate) mod redundant;
 
-/// What a scheduler decides by.
+/// A scheduler's view of a connection.
 pub(crate) struct View<'a> {
     pub now: Time,
-    pub paths: &'a [PathState],
+    pub paths: &'a [Subflow],
     pub controller: &'a AnyController,
     /// The path that sent last.
     pub last: usize,
@@ -39,7 +38,6 @@ pub(crate) enum Scheduler {
     Blest(Box<Blest>),
     Ecf(Ecf),
     Redundant(Box<Redundant>),
-    Opportunistic(Box<Opportunistic>),
 }
 
 impl Scheduler {
@@ -50,18 +48,19 @@ impl Scheduler {
             scenario::Scheduler::Blest if several => Scheduler::Blest(Box::default()),
             scenario::Scheduler::Ecf if several => Scheduler::Ecf(Ecf::default()),
             scenario::Scheduler::Redundant if several => Scheduler::Redundant(Box::default()),
-            scenario::Scheduler::Opportunistic if several => {
-                Scheduler::Opportunistic(Box::default())
-            }
             scenario::Scheduler::RoundRobin => Scheduler::RoundRobin,
             _ => Scheduler::MinRtt,
         }
     }
 
-    /// Whether an acknowledgement on one path may let another send, even if nothing stopped that
-    /// but the scheduler.
+    /// Whether the scheduler may let a path with room wait, until an acknowledgement on another.
     pub fn may_wait(&self) -> bool {
         !matches!(self, Scheduler::MinRtt | Scheduler::RoundRobin)
+    }
+
+    /// Whether all paths carry all data, so that lost data needs no other path.
+    pub fn copies(&self) -> bool {
+        matches!(self, Scheduler::Redundant(_))
     }
 
     /// The path with room that sends the next packet; `None` if all are full or it is to wait.
@@ -70,9 +69,7 @@ impl Scheduler {
             Scheduler::RoundRobin => in_turn(view),
             Scheduler::Blest(blest) => blest.pick(view),
             Scheduler::Ecf(ecf) => ecf.pick(view),
-            Scheduler::MinRtt | Scheduler::Redundant(_) | Scheduler::Opportunistic(_) => {
-                shortest(view)
-            }
+            Scheduler::MinRtt | Scheduler::Redundant(_) => shortest(view),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The sending side of a connection: acknowledgements, timers, and which packet is sent when.
+//! The sending side of a connection: acknowledgements, and which packet is sent when.
 
 use anabranch_control::Ack;
 use anabranch_net::Time;
@@ -7,7 +7,6 @@ use anabranch_scenario::time::seconds;
 use crate::calendar::Event;
 use crate::connection::scheduler::{Scheduler, View};
 use crate::connection::tcp::Tcp;
-use crate::connection::timer::TimerEvent;
 use crate::connection::{Connection, World};
 use crate::ecn::Bits;
 use crate::network::{Acknowledgement, Packet, PacketNumber};
@@ -123,57 +122,6 @@ impl Connection {
         }
     }
 
-    /// An event of a path's retransmission timer.
-    pub fn on_timer(&mut self, world: &mut World, r: u16) {
-        let index = usize::from(r);
-        // A timer event may come after its connection is over and another, with fewer paths, has
-        // its place.
-        let Some(path) = self.paths.get_mut(index) else {
-            return;
-        };
-        match path.timer.on_event(world.now) {
-            TimerEvent::Stale => {}
-            TimerEvent::Later(time) => self.schedule_timer(world, index, time),
-            TimerEvent::Expired => self.time_out(world, index),
-        }
-    }
-
-    fn time_out(&mut self, world: &mut World, r: usize) {
-        self.controller.on_timeout(r);
-        let path = &mut self.paths[r];
-        path.time_out(world.now, world.tcp);
-        if let Some(ecn) = &mut path.ecn {
-            ecn.on_reduced();
-        }
-        if path.packets.is_some() {
-            self.report_losses(world.now, r);
-        }
-        self.open_window(world.now, r);
-        let path = &mut self.paths[r];
-        let all_send_all = matches!(self.scheduler, Scheduler::Redundant(_));
-        if self.several && self.linux_scheduler.is_none() && !all_send_all {
-            let lost = path.take_lost_data();
-            self.reinjections.extend(lost.map(|data| (data, r as u16)));
-        }
-        self.restart_timer(world, r);
-        self.fill_windows(world);
-    }
-
-    #[inline]
-    pub(super) fn restart_timer(&mut self, world: &mut World, r: usize) {
-        if let Some(time) = self.paths[r].restart_timer(world.now, world.tcp) {
-            self.schedule_timer(world, r, time);
-        }
-    }
-
-    fn schedule_timer(&self, world: &mut World, r: usize, time: Time) {
-        let event = Event::Timeout {
-            connection: self.number,
-            path: r as u16,
-        };
-        world.network.calendar.push(time, event);
-    }
-
     /// Fills every path's window; the scheduler chooses the path for new data.
     pub(crate) fn fill_windows(&mut self, world: &mut World) {
         if self.linux_scheduler.is_some() {
@@ -214,11 +162,10 @@ impl Connection {
     fn on_blocked(&mut self, world: &mut World) {
         let (scheduler, view) = self.scheduler_and_view(world);
         scheduler.on_blocked(&view);
-        self.resend_what_blocks(world);
     }
 
     /// The scheduler, and what it decides by.
-    pub(crate) fn scheduler_and_view(&mut self, world: &World) -> (&mut Scheduler, View<'_>) {
+    fn scheduler_and_view(&mut self, world: &World) -> (&mut Scheduler, View<'_>) {
         let end = self.data_end.min(self.window_end(world.tcp));
         let view = View {
             now: world.now,
@@ -310,8 +257,8 @@ impl Connection {
         }
         let data = self.data_next;
         self.data_next += 1;
-        if let Some(gateway) = &mut self.gateway {
-            gateway.take(data);
+        if let Some(files) = &mut self.files {
+            files.take(data);
         }
         Some(data)
     }
@@ -385,13 +332,65 @@ impl Connection {
     /// The size of a packet: full, except for the end of a file.
     #[inline]
     fn bytes_of(&self, tcp: &Tcp, data_sequence: PacketNumber) -> u16 {
-        if let Some(gateway) = &self.gateway {
-            return self.packet_bytes - gateway.lacking(self.payload(tcp), data_sequence);
+        if let Some(files) = &self.files {
+            return self.packet_bytes - files.lacking(self.payload(tcp), data_sequence);
         }
         if self.file_bytes == 0 || data_sequence + 1 < self.data_end {
             return self.packet_bytes;
         }
         let rest = self.file_bytes - data_sequence * self.payload(tcp);
         tcp.header_bytes + rest as u16
+    }
+}
+
+/// Packets leave the sender's host for the network.
+impl Connection {
+    /// Hands a packet to the host, or to the network if the host delays nothing.
+    #[inline]
+    pub(super) fn emit(&mut self, world: &mut World, packet: Packet) {
+        if self.paths[usize::from(packet.path)].host.is_some() {
+            self.delay(world, packet);
+        } else {
+            self.offer(world, packet);
+        }
+    }
+
+    #[cold]
+    fn delay(&mut self, world: &mut World, packet: Packet) {
+        let Some(host) = &mut self.paths[usize::from(packet.path)].host else {
+            return;
+        };
+        if let Some(time) = host.take(world.now, packet) {
+            self.schedule_leave(world, packet.path, time);
+        }
+    }
+
+    /// The first packet of path `r` leaves the host.
+    pub fn on_leave(&mut self, world: &mut World, r: u16) {
+        let Some(host) = &mut self.paths[usize::from(r)].host else {
+            return;
+        };
+        let (head, next) = host.release();
+        if let Some(time) = next {
+            self.schedule_leave(world, r, time);
+        }
+        if let Some(packet) = head {
+            self.offer(world, packet);
+        }
+    }
+
+    fn schedule_leave(&self, world: &mut World, path: u16, time: Time) {
+        let event = Event::Leave {
+            connection: self.number,
+            path,
+        };
+        world.network.calendar.push(time, event);
+    }
+
+    #[inline(always)]
+    fn offer(&mut self, world: &mut World, packet: Packet) {
+        if let Err(cause) = world.network.send(world.now, packet) {
+            self.on_drop(packet.path, cause);
+        }
     }
 }

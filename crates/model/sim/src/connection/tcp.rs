@@ -1,4 +1,4 @@
-//! What all endpoints of a scenario have in common.
+//! The behaviour that all endpoints of a scenario have in common.
 
 use anabranch_net::Time;
 use anabranch_scenario as scenario;
@@ -22,23 +22,24 @@ fn receive_packets(keys: &scenario::Tcp) -> u32 {
     keys.receive_buffer_packets.get().min(largest as u32)
 }
 
-/// How every endpoint of a scenario behaves.
+/// The keys `tcp` of a scenario, also in the units of packets and timers.
 #[derive(Clone, Debug)]
 pub(crate) struct Tcp {
     /// The keys as written.
     pub keys: scenario::Tcp,
-    /// Some of them in the units of packets and timers: sizes in bytes,
+    /// Size of a full packet, bytes.
     pub packet_bytes: u16,
+    /// Headers of a data packet, bytes.
     pub header_bytes: u16,
-    /// an acknowledgement without SACK blocks, also in bytes,
+    /// Size of an acknowledgement without SACK blocks, bytes.
     pub ack_bytes: u16,
-    /// the receive buffer of a connection in packets, whichever of its two limits is less,
+    /// Receive buffer of a connection, packets: the smaller of its two limits.
     pub receive_packets: u32,
-    /// the floor of the retransmission timeout,
+    /// Floor of the retransmission timeout.
     pub min_rto: Time,
-    /// the most unsent data in a path's queue, in packets,
+    /// The most unsent data in a path's queue, packets.
     pub notsent: u32,
-    /// and the longest time for which the sender's host delays a packet.
+    /// The longest time for which the sender's host delays a packet.
     pub host_jitter: Time,
 }
 

@@ -25,7 +25,7 @@ impl Simulation {
     fn states(&self) -> Vec<Vec<State>> {
         let states = |connection: &Connection| {
             let paths = connection.paths.iter().enumerate();
-            let state = |(r, path): (usize, &crate::connection::path_state::PathState)| State {
+            let state = |(r, path): (usize, &crate::connection::subflow::Subflow)| State {
                 started_at: connection.started_at,
                 window: connection.controller.window(r),
                 in_flight: path.sender.in_flight(),

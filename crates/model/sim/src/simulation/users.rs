@@ -1,13 +1,39 @@
-//! Actions of users: begin, pause, open connections, add files to gateways and submit messages.
+//! Users: their totals, and what they do. They begin, pause, open connections, add files to
+//! gateways and submit messages.
 
 use anabranch_control::Adjuster;
 use anabranch_scenario::Workload;
+use anabranch_scenario::users::UserSlot;
 
 use super::Simulation;
+use super::capture::opening;
 use crate::build::{adjuster_dice, host_seed};
 use crate::calendar::Event;
-use crate::capture::opening;
 use crate::connection::{Connection, World};
+
+/// A user and its totals so far.
+#[derive(Debug)]
+pub(crate) struct User {
+    pub slot: UserSlot,
+    /// The connection, if the workload has only one.
+    pub connection: Option<u32>,
+    /// Payload received over connections that are over, bytes.
+    pub received_bytes: u64,
+    /// Files completed.
+    pub transfers_done: u64,
+}
+
+impl User {
+    /// A user that has not begun.
+    pub fn new(slot: UserSlot) -> User {
+        User {
+            slot,
+            connection: None,
+            received_bytes: 0,
+            transfers_done: 0,
+        }
+    }
+}
 
 impl Simulation {
     pub(super) fn begin(&mut self, user: u32) {
@@ -30,9 +56,7 @@ impl Simulation {
         match begun.file {
             Some(bytes) if pools => {
                 let number = self.persistent(user);
-                self.connect(number, |connection, world| {
-                    connection.pool_file(world, bytes)
-                });
+                self.connect(number, |connection, world| connection.submit(world, bytes));
             }
             Some(bytes) => {
                 let number = self.open(user);
@@ -120,12 +144,12 @@ impl Simulation {
                 ..
             } => Some(Adjuster::new(adjust.parameters(), connection.kappa())),
             Workload::Messages(_) => {
-                connection.queue_messages();
+                connection.serve_messages();
                 return number;
             }
             _ => None,
         };
-        connection.pool(adjuster, adjuster_dice(self.seed, user));
+        connection.serve_gateway(adjuster, adjuster_dice(self.seed, user));
         self.schedule_adjustment(user, number);
         number
     }

@@ -1,4 +1,4 @@
-//! What must hold of every input: for the tests and for `fuzz/main.rs`.
+//! Properties of every input: for the tests and for `fuzz/main.rs`.
 
 use std::str::from_utf8;
 

@@ -119,7 +119,7 @@ fn link(input: &mut Input<'_>) -> String {
     )
 }
 
-/// What may replace a part of a scenario, or leave it, since that exists.
+/// Newer parts of scenarios: each a part, and the texts that may replace it.
 const NEWER: &[(&str, &[&str])] = &[
     ("ecn = true", &["ecn = true", "ecn = \"accurate\""]),
     (

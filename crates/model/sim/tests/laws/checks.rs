@@ -1,4 +1,4 @@
-//! What must hold of the record of any run.
+//! Properties of the record of any run.
 
 use anabranch_net::{Queue, Rate};
 use anabranch_scenario::time::from_seconds;
@@ -131,7 +131,7 @@ fn in_flight_at_the_end(record: &Record) -> &[u64] {
     &in_flight[in_flight.len() - record.paths.len()..]
 }
 
-/// What links and paths counted is the same: by cause, in packets, in bytes.
+/// The counts of links and of paths are equal: by cause, in packets, in bytes.
 pub fn check_counters(scenario: &Scenario, record: &Record) {
     let (paths, links) = (&record.paths, &record.links);
     let sum = |column: &[u64]| column.iter().sum::<u64>();
@@ -269,7 +269,7 @@ pub fn check_capacity(scenario: &Scenario, record: &Record) {
     }
 }
 
-/// Whether a delay is not measured, or at least what propagation takes, but for a sum's rounding.
+/// True if a delay is not measured (NaN), or no less than propagation up to the rounding of a sum.
 fn is_delay(delay_ms: f64, least_ms: f64) -> bool {
     delay_ms.is_nan() || (least_ms - 1e-6..f64::INFINITY).contains(&delay_ms)
 }

@@ -10,8 +10,8 @@ use proptest::{collection, sample};
 
 use super::random;
 
-/// What packets may wait in all queues of a path, s: with 40 ms for a delayed acknowledgement less
-/// than the 200 ms by which the shortest timeout of any profile exceeds the smoothed RTT.
+/// Longest wait of packets in all queues of a path, s: with 40 ms for a delayed acknowledgement
+/// less than the 200 ms by which the shortest timeout of any profile exceeds the smoothed RTT.
 const LONGEST_WAIT_S: f64 = 0.15;
 const PATH_LINKS: usize = 2;
 const PACKET_BITS: f64 = 12e3;

@@ -31,7 +31,7 @@ const WARMUP_S: u64 = 20;
 const DURATION_S: u64 = 80;
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ns2/two_way.tcl");
 
-/// What a link has in each direction: there and back.
+/// A link, with its values in each direction: there and back.
 struct Network {
     flows: [u32; 2],
     rate_mbps: [u32; 2],
@@ -96,7 +96,7 @@ fn ours(network: &Network, seed: u64) -> Acknowledged {
     [acknowledged(0), acknowledged(1)]
 }
 
-/// What ns-2 makes of the same; `None` if it is not installed.
+/// The same in ns-2; `None` if that is not installed.
 fn theirs(network: &Network, agent: Agent, seed: u64) -> Option<Acknowledged> {
     let pair = |values: [u32; 2]| values.map(|value| value.to_string());
     // ns-2 drops a packet that would fill its queue.

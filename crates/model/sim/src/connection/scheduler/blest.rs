@@ -10,8 +10,8 @@
 //! The paper has no constants for lambda; these are of the authors' kernel module: 1.2 at first,
 //! from 1 to 1.3, and each smallest RTT of the slow path 0.04 more or 0.01 less. The module
 //! estimates X in slow start by doubling windows, and it also penalises slow paths, neither of
-//! which the paper has: here X is the paper's, and `opportunistic` alone penalises. The window is
-//! the receive buffer, because these connections have a send buffer that is at least as large.
+//! which the paper has: here X is the paper's, and no path is penalised. The window is the receive
+//! buffer, because these connections have a send buffer that is at least as large.
 
 use anabranch_net::Time;
 use anabranch_scenario::time::from_seconds;
@@ -28,8 +28,9 @@ const FREE: f64 = -0.01;
 #[derive(Debug)]
 pub(crate) struct Blest {
     lambda: f64,
-    /// When it was last corrected, and whether the window has blocked the fastest path since.
+    /// When it was last corrected.
     corrected_at: Time,
+    /// Whether the window has blocked the fastest path since then.
     blocked: bool,
 }
 

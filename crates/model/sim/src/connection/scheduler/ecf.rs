@@ -15,20 +15,20 @@ use crate::connection::scheduler::{Choice, View, choice};
 
 const BETA: f64 = 0.25;
 
-/// Whether the last decision was to wait.
+/// The memory of ECF: `waiting` if the last decision was to wait.
 #[derive(Debug, Default)]
 pub(crate) struct Ecf {
     waiting: bool,
 }
 
-/// A path's window, packets, and its RTT, s.
-struct Path {
+/// The speed of a path: its window, packets, and its RTT, s.
+struct Speed {
     cwnd: f64,
     rtt: f64,
 }
 
-impl Path {
-    /// How long it takes to send `packets`, in whole windows or more, s.
+impl Speed {
+    /// Time in which the path sends `packets`, in whole windows or more, s.
     fn sends(&self, packets: f64) -> f64 {
         (packets / self.cwnd).max(1.0) * self.rtt
     }
@@ -40,7 +40,7 @@ impl Ecf {
             Ok(choice) => choice,
             Err(taken) => return taken,
         };
-        let path = |r: usize| Path {
+        let path = |r: usize| Speed {
             cwnd: view.paths[r].window.into(),
             rtt: view.controller.path(r).rtt,
         };
@@ -50,7 +50,7 @@ impl Ecf {
         (!waits).then_some(slow)
     }
 
-    fn waits(&mut self, fast: &Path, slow: &Path, unsent: f64, delta: f64) -> bool {
+    fn waits(&mut self, fast: &Speed, slow: &Speed, unsent: f64, delta: f64) -> bool {
         let margin = if self.waiting { 1.0 + BETA } else { 1.0 };
         if fast.rtt + fast.sends(unsent) >= margin * (slow.rtt + delta) {
             self.waiting = false;
@@ -66,13 +66,13 @@ impl Ecf {
 mod tests {
     use super::*;
 
-    const FAST: Path = Path {
+    const FAST: Speed = Speed {
         cwnd: 10.0,
         rtt: 10.0,
     };
 
-    fn slow(rtt: f64) -> Path {
-        Path { cwnd: 10.0, rtt }
+    fn slow(rtt: f64) -> Speed {
+        Speed { cwnd: 10.0, rtt }
     }
 
     /// 90 packets take 10 + 9 * 10 = 100 ms over the fast path, and a packet over the slow one 100

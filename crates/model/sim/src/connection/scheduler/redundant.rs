@@ -11,7 +11,7 @@ use crate::connection::scheduler::Scheduler;
 use crate::connection::{Connection, World};
 use crate::network::PacketNumber;
 
-/// How far each path has sent the data.
+/// Each path's progress through the data.
 #[derive(Debug, Default)]
 pub(crate) struct Redundant {
     /// Path `r` has sent all data below `next[r]`, or left it out because it had arrived.

@@ -11,9 +11,11 @@ use std::collections::VecDeque;
 use anabranch_control::AnyController;
 use anabranch_net::Time;
 
-use crate::connection::path_state::PathState;
+use crate::calendar::Event;
+use crate::connection::subflow::Subflow;
 use crate::connection::tcp::{Tcp, packet_memory};
-use crate::connection::timer::Timer;
+use crate::connection::timers::{Timer, TimerEvent};
+use crate::connection::{Connection, World};
 use crate::network::PacketNumber;
 
 /// The most that is assigned to a path at once, bytes (`MPTCP_SEND_BURST_SIZE`).
@@ -34,7 +36,7 @@ pub(crate) struct LinuxScheduler {
     queues: Vec<SendQueue>,
     /// Data below this was acknowledged when the timer was last started or stopped.
     una: PacketNumber,
-    /// How long the timer lasts when it starts next (`timer_ival`).
+    /// Duration of the timer when it starts next (`timer_ival`).
     interval: Time,
     /// When it expires, an idle path sends the oldest data again.
     pub resend_timer: Timer,
@@ -68,13 +70,13 @@ fn packets(tcp: &Tcp, bytes: u64) -> u32 {
 }
 
 /// Packets in a burst.
-pub(super) fn burst(tcp: &Tcp) -> u32 {
+pub(crate) fn burst(tcp: &Tcp) -> u32 {
     packets(tcp, BURST)
 }
 
 /// Packets in a fragment: no more than may be unsent, because the application's data is copied into
 /// the connection's buffer so far only (`mptcp_send_limit`).
-pub(super) fn fragment(tcp: &Tcp) -> u32 {
+pub(crate) fn fragment(tcp: &Tcp) -> u32 {
     packets(tcp, FRAGMENT).min(tcp.notsent)
 }
 
@@ -101,7 +103,7 @@ impl LinuxScheduler {
 
     /// The application writes: it wakes when a third of the buffer is free, and fills the buffer.
     /// `una` is the first data not acknowledged, `end` the end of the application's data.
-    pub fn write(&mut self, paths: &[PathState], tcp: &Tcp, una: PacketNumber, end: PacketNumber) {
+    pub fn write(&mut self, paths: &[Subflow], tcp: &Tcp, una: PacketNumber, end: PacketNumber) {
         self.queues.resize_with(paths.len(), SendQueue::default);
         for (queue, path) in self.queues.iter_mut().zip(paths) {
             queue.expand(tcp, path.window);
@@ -116,12 +118,12 @@ impl LinuxScheduler {
     }
 
     /// Packets of a path in flight and in its queue.
-    fn load(&self, paths: &[PathState], r: usize) -> u32 {
+    fn load(&self, paths: &[Subflow], r: usize) -> u32 {
         paths[r].sender.outstanding() + self.queues[r].packets.len() as u32
     }
 
     /// Whether a path's buffer has room (`sk_stream_memory_free`).
-    pub fn has_room(&self, paths: &[PathState], tcp: &Tcp, r: usize) -> bool {
+    pub fn has_room(&self, paths: &[Subflow], tcp: &Tcp, r: usize) -> bool {
         let queue = &self.queues[r];
         (queue.packets.len() as u32) < tcp.notsent
             && self.load(paths, r) < packets(tcp, queue.buffer)
@@ -129,7 +131,7 @@ impl LinuxScheduler {
 
     /// The path that would finish its load first (`mptcp_subflow_get_send`); those without an RTT
     /// come before all others.
-    pub fn soonest(&mut self, paths: &[PathState], controller: &AnyController) -> Option<usize> {
+    pub fn soonest(&mut self, paths: &[Subflow], controller: &AnyController) -> Option<usize> {
         for (r, queue) in self.queues.iter_mut().enumerate() {
             let path = controller.path(r);
             if queue.rate == 0.0 && path.rtt.is_finite() {
@@ -145,7 +147,7 @@ impl LinuxScheduler {
 
     /// Averages the rate of a path that is chosen: what waits at it counts with the average so far,
     /// the burst with the `present` rate, packets/s.
-    pub fn average_rate(&mut self, paths: &[PathState], tcp: &Tcp, r: usize, present: f64) {
+    pub fn average_rate(&mut self, paths: &[Subflow], tcp: &Tcp, r: usize, present: f64) {
         let (load, burst) = (f64::from(self.load(paths, r)), f64::from(burst(tcp)));
         let queue = &mut self.queues[r];
         if queue.rate > 0.0 {
@@ -166,7 +168,7 @@ impl LinuxScheduler {
     /// Sets how long the timer lasts when it starts next, as long as the longest of the paths' own
     /// (`__mptcp_set_timeout`). Linux does so only where it looks for a path for data: in a stall,
     /// in which there is nothing to assign, the length stays.
-    pub fn set_interval(&mut self, paths: &[PathState], now: Time, min_rto: Time) {
+    pub fn set_interval(&mut self, paths: &[Subflow], now: Time, min_rto: Time) {
         let counted = paths.iter().zip(&self.queues);
         let counted = counted.filter(|(_, queue)| queue.disregarded.is_none());
         let longest = counted.filter_map(|(path, _)| path.first_timer()).max();
@@ -196,7 +198,7 @@ impl LinuxScheduler {
     /// The timer has expired (`mptcp_pm_subflow_chk_stale`). The timers of paths with data do not
     /// count from now on. They count again if it expires once more, and something was acknowledged
     /// on the path in between.
-    pub fn on_expired(&mut self, paths: &[PathState]) {
+    pub fn on_expired(&mut self, paths: &[Subflow]) {
         for (r, path) in paths.iter().enumerate() {
             if self.load(paths, r) > 0 {
                 let disregarded = &mut self.queues[r].disregarded;
@@ -209,13 +211,7 @@ impl LinuxScheduler {
     }
 
     /// Assigns the oldest data to a path without data (`__mptcp_retrans`).
-    pub fn resend(
-        &mut self,
-        paths: &[PathState],
-        tcp: &Tcp,
-        una: PacketNumber,
-        next: PacketNumber,
-    ) {
+    pub fn resend(&mut self, paths: &[Subflow], tcp: &Tcp, una: PacketNumber, next: PacketNumber) {
         let idle = (0..self.queues.len()).find(|&r| self.load(paths, r) == 0);
         if let Some(r) = idle {
             let fragment = PacketNumber::from(fragment(tcp));
@@ -226,19 +222,106 @@ impl LinuxScheduler {
     }
 }
 
+/// The sending side where this scheduler assigns data to paths.
+impl Connection {
+    /// Fills every path's window.
+    pub(crate) fn send_as_linux(&mut self, world: &mut World) {
+        let Some(mut scheduler) = self.linux_scheduler.take() else {
+            return;
+        };
+        scheduler.write(&self.paths, world.tcp, self.data_una, self.data_end);
+        self.assign(&mut scheduler, world);
+        for r in 0..self.paths.len() {
+            self.send_queued(&mut scheduler, world, r);
+        }
+        let event_at = scheduler.restart_timer(self.data_una, self.data_next, world.now);
+        if let Some(time) = event_at {
+            let event = Event::Resend(self.number);
+            world.network.calendar.push(time, event);
+        }
+        self.linux_scheduler = Some(scheduler);
+    }
+
+    /// Assigns data in bursts, while the path that would finish first has room. A path sends once
+    /// the next one is chosen, so that its timer starts after that (`mptcp_push_release`).
+    fn assign(&mut self, scheduler: &mut LinuxScheduler, world: &mut World) {
+        let min_rto = world.tcp.min_rto;
+        let mut chosen = None;
+        while self.data_next < scheduler.written() {
+            scheduler.set_interval(&self.paths, world.now, min_rto);
+            let soonest = scheduler.soonest(&self.paths, &self.controller);
+            let Some(r) = soonest.filter(|&r| scheduler.has_room(&self.paths, world.tcp, r)) else {
+                return;
+            };
+            if let Some(before) = chosen.replace(r).filter(|&before| before != r) {
+                self.send_queued(scheduler, world, before);
+            }
+            let rate = self.controller.path(r).rate();
+            scheduler.average_rate(&self.paths, world.tcp, r, rate);
+            let mut left = burst(world.tcp);
+            while left > 0 && scheduler.has_room(&self.paths, world.tcp, r) {
+                scheduler.set_interval(&self.paths, world.now, min_rto);
+                for _ in 0..left.min(fragment(world.tcp)) {
+                    let Some(data) = self.next_new(world.tcp, scheduler.written()) else {
+                        return;
+                    };
+                    scheduler.assign(r, data);
+                }
+                left -= left.min(fragment(world.tcp));
+            }
+        }
+    }
+
+    /// Sends what waits at a path as far as its window has room.
+    fn send_queued(&mut self, scheduler: &mut LinuxScheduler, world: &mut World, r: usize) {
+        while self.paths[r].has_room() {
+            if self.retransmit(world, r) {
+                continue;
+            }
+            let Some((data, again)) = scheduler.take(r) else {
+                break;
+            };
+            self.paths[r].totals.retransmitted_packets += u64::from(again);
+            self.send_first(world, r, data);
+        }
+        let path = &mut self.paths[r];
+        path.window_limited = !path.has_room();
+    }
+
+    /// The event of the timer after which an idle path sends the oldest data again.
+    pub fn on_resend_timer(&mut self, world: &mut World) {
+        // As for the other timers: this may be another connection by now.
+        let Some(scheduler) = &mut self.linux_scheduler else {
+            return;
+        };
+        match scheduler.resend_timer.on_event(world.now) {
+            TimerEvent::Stale => {}
+            TimerEvent::Later(time) => {
+                let event = Event::Resend(self.number);
+                world.network.calendar.push(time, event);
+            }
+            TimerEvent::Expired => {
+                scheduler.on_expired(&self.paths);
+                scheduler.resend(&self.paths, world.tcp, self.data_una, self.data_next);
+                self.send_as_linux(world);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use anabranch_scenario::Count;
     use anabranch_scenario::time::from_seconds;
 
     use super::*;
-    use crate::connection::path_state::Route;
+    use crate::connection::subflow::Route;
 
     /// Linux' floor of a timeout above the RTT.
     const MIN_RTO: Time = from_seconds(0.2);
 
     /// A path whose own timer expires at this time, s.
-    fn path(timeout_s: f64) -> PathState {
+    fn path(timeout_s: f64) -> Subflow {
         let route = Route {
             first_hop: 0,
             return_line: 0,
@@ -248,7 +331,7 @@ mod tests {
             join_delay: 0,
         };
         let tcp = Tcp::new(&anabranch_scenario::Tcp::default());
-        let mut path = PathState::new(route, &tcp, 10, 0);
+        let mut path = Subflow::new(route, &tcp, 10, 0);
         path.timer.start(from_seconds(timeout_s));
         path
     }
@@ -275,7 +358,7 @@ mod tests {
         Count::try_from(number).expect("a whole number")
     }
 
-    /// What `ss -m` shows on Linux 6.18 for paths with an MSS of 1448 bytes: `tb46080` at first,
+    /// `ss -m` on Linux 6.18 shows for paths with an MSS of 1448 bytes `tb46080` at first,
     /// `tb87552` once the window was 19, and no less after that.
     #[test]
     fn a_path_has_the_buffer_that_linux_gives_it() {
@@ -356,7 +439,7 @@ mod tests {
         let mut scheduler = busy();
         let mut paths = [path(0.3), path(0.9)];
         scheduler.take(0);
-        let interval_ms = |scheduler: &mut LinuxScheduler, paths: &[PathState]| {
+        let interval_ms = |scheduler: &mut LinuxScheduler, paths: &[Subflow]| {
             scheduler.set_interval(paths, 0, MIN_RTO);
             scheduler.interval / from_seconds(1e-3)
         };

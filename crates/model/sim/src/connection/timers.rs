@@ -1,10 +1,13 @@
-//! The retransmission timeout of a path.
+//! The timers of a path: a deadline that moves often, while its event in the calendar seldom does,
+//! and the retransmission timeout.
 
 use anabranch_net::Time;
 use anabranch_scenario::RtoFloor;
 use anabranch_scenario::time::{from_seconds, seconds};
 
+use crate::calendar::Event;
 use crate::connection::tcp::Tcp;
+use crate::connection::{Connection, World};
 use crate::network::PacketNumber;
 
 /// The longest timeout (RFC 6298 section 2.5 allows any bound of 60 s or more).
@@ -13,6 +16,78 @@ const MAX_RTO: Time = from_seconds(60.0);
 /// The timeout before the first RTT sample, s (RFC 6298 section 2.1).
 const INITIAL_RTO_S: f64 = 1.0;
 
+/// A deadline and the one timer event that checks it. The deadline of a retransmission timer moves
+/// at every acknowledgement; an event is scheduled only when none is pending that early.
+#[derive(Debug)]
+pub(crate) struct Timer {
+    /// `None` while the timer is off.
+    deadline: Option<Time>,
+    /// Time of the pending event, `Time::MAX` if there is none.
+    event_at: Time,
+}
+
+/// The meaning of a timer event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimerEvent {
+    /// Nothing: the timer is off, or an earlier event replaced this one.
+    Stale,
+    /// The deadline has moved: an event must be scheduled at this time.
+    Later(Time),
+    /// The timer has expired, and is off.
+    Expired,
+}
+
+impl Default for Timer {
+    fn default() -> Self {
+        Timer {
+            deadline: None,
+            event_at: Time::MAX,
+        }
+    }
+}
+
+impl Timer {
+    /// When the timer expires; `None` while it is off.
+    #[inline]
+    pub fn deadline(&self) -> Option<Time> {
+        self.deadline
+    }
+
+    #[inline]
+    pub fn stop(&mut self) {
+        self.deadline = None;
+    }
+
+    /// Starts the timer anew; gives the time at which an event must be scheduled, unless one is
+    /// pending that early.
+    #[inline]
+    pub fn start(&mut self, deadline: Time) -> Option<Time> {
+        self.deadline = Some(deadline);
+        (deadline < self.event_at).then(|| {
+            self.event_at = deadline;
+            deadline
+        })
+    }
+
+    /// A timer event at `now`.
+    pub fn on_event(&mut self, now: Time) -> TimerEvent {
+        if now != self.event_at {
+            return TimerEvent::Stale;
+        }
+        self.event_at = Time::MAX;
+        match self.deadline {
+            Some(deadline) if deadline <= now => {
+                self.stop();
+                TimerEvent::Expired
+            }
+            Some(deadline) => self
+                .start(deadline)
+                .map_or(TimerEvent::Stale, TimerEvent::Later),
+            None => TimerEvent::Stale,
+        }
+    }
+}
+
 /// The estimator of the timeout.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rto {
@@ -20,7 +95,7 @@ pub(crate) struct Rto {
     srtt: f64,
     /// Smoothed deviation of the samples from the smoothed RTT, s.
     deviation: f64,
-    /// What the timeout adds, s.
+    /// The timeout's excess over the smoothed RTT, s.
     margin: f64,
     /// Linux: the largest `4 deviation` of the present round trip, at least the floor, s.
     largest: f64,
@@ -124,11 +199,89 @@ pub(crate) fn longest(tcp: &Tcp) -> Time {
     MAX_RTO.max(tcp.min_rto)
 }
 
+impl Connection {
+    /// An event of a path's retransmission timer.
+    pub fn on_timer(&mut self, world: &mut World, r: u16) {
+        let index = usize::from(r);
+        // A timer event may come after its connection is over and another, with fewer paths, has
+        // its place.
+        let Some(path) = self.paths.get_mut(index) else {
+            return;
+        };
+        match path.timer.on_event(world.now) {
+            TimerEvent::Stale => {}
+            TimerEvent::Later(time) => self.schedule_timer(world, index, time),
+            TimerEvent::Expired => self.time_out(world, index),
+        }
+    }
+
+    fn time_out(&mut self, world: &mut World, r: usize) {
+        self.controller.on_timeout(r);
+        let path = &mut self.paths[r];
+        path.time_out(world);
+        if let Some(ecn) = &mut path.ecn {
+            ecn.on_reduced();
+        }
+        if path.packets.is_some() {
+            self.report_losses(world.now, r);
+        }
+        self.open_window(world.now, r);
+        let path = &mut self.paths[r];
+        if self.several && self.linux_scheduler.is_none() && !self.scheduler.copies() {
+            let lost = path.take_lost_data();
+            self.reinjections.extend(lost.map(|data| (data, r as u16)));
+        }
+        self.restart_timer(world, r);
+        self.fill_windows(world);
+    }
+
+    #[inline]
+    pub(super) fn restart_timer(&mut self, world: &mut World, r: usize) {
+        if let Some(time) = self.paths[r].restart_timer(world) {
+            self.schedule_timer(world, r, time);
+        }
+    }
+
+    fn schedule_timer(&self, world: &mut World, r: usize, time: Time) {
+        let event = Event::Timeout {
+            connection: self.number,
+            path: r as u16,
+        };
+        world.network.calendar.push(time, event);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use anabranch_scenario::{Profile, Tcp as Keys};
-
     use super::*;
+
+    #[test]
+    fn a_deadline_that_moves_back_needs_no_event_until_the_old_one() {
+        let mut timer = Timer::default();
+        assert_eq!(timer.start(10), Some(10));
+        assert_eq!(timer.start(15), None);
+        assert_eq!(timer.on_event(10), TimerEvent::Later(15));
+        assert_eq!(timer.on_event(15), TimerEvent::Expired);
+        assert_eq!(timer.deadline(), None);
+    }
+
+    #[test]
+    fn an_earlier_deadline_replaces_the_event() {
+        let mut timer = Timer::default();
+        assert_eq!([timer.start(10), timer.start(7)], [Some(10), Some(7)]);
+        assert_eq!(timer.on_event(7), TimerEvent::Expired);
+        assert_eq!(timer.on_event(10), TimerEvent::Stale);
+    }
+
+    #[test]
+    fn a_timer_that_is_off_does_not_expire() {
+        let mut timer = Timer::default();
+        timer.start(10);
+        timer.stop();
+        assert_eq!(timer.on_event(10), TimerEvent::Stale);
+    }
+
+    use anabranch_scenario::{Profile, Tcp as Keys};
 
     /// An RTT of 20 ms: 4 rttvar are 40 ms, less than the floor of 200 ms. RFC 6298: 1 s.
     #[test]

@@ -1,17 +1,21 @@
-//! The gateway of an aggregate connection: the files it holds, one packet of each in turn. The
-//! messages of an application are files that are sent one after the other.
+//! Files that wait for a persistent connection: those at a gateway, one packet of each in turn, or
+//! the messages of an application, one after the other.
 //!
 //! The connection delivers in order, so the receiver has a file as soon as it has the file's last
-//! packet and all before it. So the gateway keeps one number per file in transit, and no state per
+//! packet and all before it. So the queue keeps one number per file in transit, and no state per
 //! packet.
 
 use std::collections::VecDeque;
 
 use anabranch_control::{Adjuster, BufferSample};
 use anabranch_net::{Dice, Time};
+use anabranch_scenario::time::{from_seconds, seconds};
 
+use crate::connection::tcp::Tcp;
+use crate::connection::{Connection, World};
 use crate::network::PacketNumber;
 
+/// A file or a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct File {
     pub arrived_at: Time,
@@ -28,8 +32,9 @@ pub(crate) enum Order {
     Arrival,
 }
 
+/// The files of a persistent connection.
 #[derive(Debug, Default)]
-pub(crate) struct Gateway {
+pub(crate) struct FileQueue {
     order: Order,
     /// Files that are not completely sent, and their remaining packets; the next in turn is first.
     waiting: VecDeque<(File, u64)>,
@@ -40,19 +45,19 @@ pub(crate) struct Gateway {
     adjustment: Option<Adjustment>,
 }
 
-/// Adjusts kappa, and its random waiting times.
+/// The adjustment of a gateway's kappa, and its random waiting times.
 #[derive(Debug)]
 struct Adjustment {
     adjuster: Adjuster,
     dice: Dice,
 }
 
-impl Gateway {
+impl FileQueue {
     /// The queue of an application's messages.
-    pub fn of_messages() -> Gateway {
-        Gateway {
+    pub fn of_messages() -> FileQueue {
+        FileQueue {
             order: Order::Arrival,
-            ..Gateway::default()
+            ..FileQueue::default()
         }
     }
 
@@ -61,12 +66,12 @@ impl Gateway {
         self.order == Order::Arrival
     }
 
-    /// An empty gateway; `adjuster` adjusts its kappa, if there is one.
-    pub fn new(adjuster: Option<Adjuster>, dice: Dice) -> Gateway {
+    /// The queue of a gateway; `adjuster` adjusts its kappa, if there is one.
+    pub fn of_gateway(adjuster: Option<Adjuster>, dice: Dice) -> FileQueue {
         let adjustment = adjuster.map(|adjuster| Adjustment { adjuster, dice });
-        Gateway {
+        FileQueue {
             adjustment,
-            ..Gateway::default()
+            ..FileQueue::default()
         }
     }
 
@@ -75,7 +80,7 @@ impl Gateway {
         self.waiting.push_back((file, packets));
     }
 
-    /// How long to wait for the next sample of the buffer, s; `None` if kappa is fixed.
+    /// Time until the next sample of the buffer, s; `None` if kappa is fixed.
     pub fn wait_s(&mut self) -> Option<f64> {
         let Adjustment { adjuster, dice } = self.adjustment.as_mut()?;
         Some(adjuster.wait_s(|| dice.uniform()))
@@ -131,6 +136,7 @@ impl Gateway {
             .is_some_and(|&(last, _)| last < received)
     }
 
+    /// Takes the next file that the first `received` packets complete.
     pub fn deliver(&mut self, payload: u64, received: PacketNumber) -> Option<File> {
         if !self.has_file(received) {
             return None;
@@ -144,6 +150,86 @@ impl Gateway {
 /// Bytes by which the last packet of a file is shorter than a full one.
 fn lacking(payload: u64, file: &File) -> u16 {
     (file.bytes.next_multiple_of(payload) - file.bytes) as u16
+}
+
+impl Connection {
+    /// Makes this the connection of a gateway; `adjuster` adjusts its kappa, if there is one.
+    pub fn serve_gateway(&mut self, adjuster: Option<Adjuster>, dice: Dice) {
+        let files = FileQueue::of_gateway(adjuster, dice);
+        self.set_kappa(files.kappa());
+        self.files = Some(Box::new(files));
+    }
+
+    /// Makes this the connection of an application that sends messages.
+    pub fn serve_messages(&mut self) {
+        self.files = Some(Box::new(FileQueue::of_messages()));
+    }
+
+    /// A file arrives at the gateway, or the application submits a message. A gateway's connection
+    /// keeps its window over idle times.
+    pub fn submit(&mut self, world: &mut World, bytes: u64) {
+        let payload = self.payload(world.tcp);
+        let Some(files) = &mut self.files else {
+            return;
+        };
+        let file = File {
+            arrived_at: world.now,
+            bytes,
+        };
+        let packets = bytes.div_ceil(payload);
+        let has_messages = files.has_messages();
+        files.push(file, packets);
+        if has_messages {
+            self.restart_after_idle(world);
+        }
+        self.data_end = self.data_end.saturating_add(packets);
+        self.fill_windows(world);
+    }
+
+    /// The next file that the receiver has completely.
+    pub fn deliver_file(&mut self, tcp: &Tcp) -> Option<File> {
+        let (payload, received) = (self.payload(tcp), self.data_received());
+        self.files.as_mut()?.deliver(payload, received)
+    }
+
+    /// Packets of submitted files that were never sent; 0 for workloads without a file queue.
+    pub fn buffer_packets(&self) -> u64 {
+        match self.files {
+            Some(_) => self.data_end - self.data_next,
+            None => 0,
+        }
+    }
+
+    /// The weight of the connection's rule; 0 for a rule without one.
+    pub fn kappa(&self) -> f64 {
+        self.controller.weight().unwrap_or(0.0)
+    }
+
+    /// Time until the next sample of the gateway's buffer; `None` if kappa is fixed.
+    pub fn wait_to_adjust(&mut self) -> Option<Time> {
+        self.files.as_mut()?.wait_s().map(from_seconds)
+    }
+
+    /// Samples the gateway's buffer, for kappa.
+    pub fn adjust(&mut self, now: Time) {
+        let path = self.controller.path(0);
+        let sample = BufferSample {
+            age_s: seconds(now - self.started_at),
+            buffer_packets: self.buffer_packets() as f64,
+            arrived_packets: self.data_end as f64,
+            window: path.window,
+            base_rtt: path.base_rtt,
+        };
+        let kappa = self.files.as_mut().and_then(|files| files.sample(&sample));
+        self.set_kappa(kappa);
+    }
+
+    /// Gives the adjusted kappa to the rule, if the rule has one.
+    fn set_kappa(&mut self, kappa: Option<f64>) {
+        if let Some(kappa) = kappa {
+            self.controller.set_weight(kappa);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -162,8 +248,8 @@ mod tests {
 
     /// A of 3 packets and B of 2 take turns: A B A B A. C comes after the first two.
     /// So A B A B C A: the last packets are 3 of B, 4 of C and 5 of A.
-    fn three_files() -> Gateway {
-        let mut gateway = Gateway::default();
+    fn three_files() -> FileQueue {
+        let mut gateway = FileQueue::default();
         gateway.waiting.extend([(file(2500), 3), (file(1800), 2)]);
         (0..2).for_each(|data| gateway.take(data));
         gateway.waiting.push_back((file(1), 1));
@@ -196,7 +282,7 @@ mod tests {
     /// A of 3 packets, then B of 2: the last packets are 2 of A and 4 of B.
     #[test]
     fn messages_are_sent_one_after_the_other() {
-        let mut messages = Gateway::of_messages();
+        let mut messages = FileQueue::of_messages();
         messages.waiting.extend([(file(2500), 3), (file(1800), 2)]);
         (0..5).for_each(|data| messages.take(data));
         let last: Vec<_> = messages.in_transit.iter().map(|(data, _)| *data).collect();

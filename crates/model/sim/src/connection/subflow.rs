@@ -1,40 +1,37 @@
-//! A path of a connection: its sender, its receiver and its timers.
+//! A path of a connection: its sender, its receiver, its timers, and the sender's host, which is
+//! not a clock: it delays each packet of a path by a random time.
 
 use std::collections::VecDeque;
 
-use anabranch_net::Time;
+use anabranch_net::{Dice, Time};
 use anabranch_scenario::Recovery;
-
-use crate::connection::bits::Reassembly;
-use crate::connection::host::Host;
-use crate::connection::rack::Rack;
-use crate::connection::rto::{Rto, longest};
-use crate::connection::sender::Sender;
-use crate::connection::sender::packets::Packets;
-use crate::connection::tcp::Tcp;
-use crate::connection::timer::Timer;
-use crate::connection::way_back::WayBack;
-use crate::ecn::{Bits, Ecn};
-use crate::network::{Acknowledgement, PacketNumber};
 use anabranch_scenario::recorder::PathTotals;
 
-/// How many packets are acknowledged at once at the start and after idle (`TCP_MAX_QUICKACKS`).
-pub(crate) const QUICK_ACKS: u32 = 16;
+use crate::connection::World;
+use crate::connection::numbers::Reassembly;
+use crate::connection::pacing::Packets;
+use crate::connection::rack::Rack;
+use crate::connection::receiving::{QUICK_ACKS, WayBack};
+use crate::connection::sender::Sender;
+use crate::connection::tcp::Tcp;
+use crate::connection::timers::{Rto, Timer, longest};
+use crate::ecn::{Bits, Ecn};
+use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 /// The route of a path's packets and its delay.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     /// Index of the first hop in the network's table.
     pub first_hop: u32,
-    /// The line that brings acknowledgements back,
+    /// The line that brings acknowledgements back over a pure delay.
     pub return_line: u32,
-    /// or the first hop of the links that do.
+    /// The first hop of the links that bring acknowledgements back instead, if the path names any.
     pub first_hop_back: Option<u32>,
     /// Propagation delay there and back, s.
     pub propagation_s: f64,
-    /// It does not open before this time,
+    /// The time before which the path does not open.
     pub opens_at: Time,
-    /// nor before this much time after the start of its connection.
+    /// Time after the start of the connection before which the path does not open.
     pub join_delay: Time,
 }
 
@@ -45,8 +42,9 @@ impl Route {
     }
 }
 
+/// The state of both ends of a path.
 #[derive(Debug)]
-pub(crate) struct PathState {
+pub(crate) struct Subflow {
     pub route: Route,
     pub sender: Sender,
     pub receiver: Reassembly,
@@ -70,8 +68,9 @@ pub(crate) struct PathState {
     pub held: Option<Time>,
     /// When the delayed acknowledgement must be sent.
     pub held_until: Time,
-    /// Packets to be acknowledged without delay, and when the last one arrived.
+    /// Packets to be acknowledged without delay.
     pub quick_acks: u32,
+    /// When the last packet arrived, in a scenario with quick acknowledgements.
     pub last_arrived: Time,
     pub last_sent: Time,
     pub last_acked: Time,
@@ -81,20 +80,20 @@ pub(crate) struct PathState {
     pub host: Option<Box<Host>>,
     /// The links that bring acknowledgements back, if the path names any.
     pub way_back: Option<Box<WayBack>>,
-    /// What both ends know of marks, if the scenario has ECN.
+    /// The marks as both ends know them, if the scenario has ECN.
     pub ecn: Option<Box<Ecn>>,
     /// The bits of the acknowledgements.
     pub echo: Bits,
-    /// What is noted of outstanding packets, if the rule acts by delivery rates.
+    /// Notes of the outstanding packets, if the rule acts by delivery rates.
     pub packets: Option<Box<Packets>>,
     pub totals: PathTotals,
 }
 
-impl PathState {
-    pub fn new(route: Route, tcp: &Tcp, window: u32, host_seed: u64) -> PathState {
+impl Subflow {
+    pub fn new(route: Route, tcp: &Tcp, window: u32, host_seed: u64) -> Subflow {
         let way_back = route.first_hop_back.map(WayBack::new);
         let rto = Rto::after_handshake(tcp, route.propagation_s);
-        PathState {
+        Subflow {
             way_back: way_back.map(Box::new),
             route,
             sender: Sender::new(tcp.keys.recovery != Recovery::NewReno),
@@ -148,12 +147,6 @@ impl PathState {
         self.data.get(place).copied().unwrap_or(sequence)
     }
 
-    /// The first data from `from` on that was sent over this path in a packet that is not
-    /// acknowledged.
-    pub fn first_data(&self, from: PacketNumber) -> Option<PacketNumber> {
-        self.data.iter().copied().filter(|&data| data >= from).min()
-    }
-
     /// The data of lost packets, to be reinjected. Each packet's is returned once, also after
     /// several timeouts.
     pub fn take_lost_data(&mut self) -> impl Iterator<Item = PacketNumber> {
@@ -167,14 +160,16 @@ impl PathState {
     /// Starts the retransmission timer anew (RFC 6298 section 5); gives the time at which a timer
     /// event must be scheduled.
     #[inline]
-    pub fn restart_timer(&mut self, now: Time, tcp: &Tcp) -> Option<Time> {
+    pub fn restart_timer(&mut self, world: &World) -> Option<Time> {
         if self.sender.outstanding() == 0 {
             self.timer.stop();
             return None;
         }
-        let rto = self.rto.timeout(tcp);
-        let backed_off = rto.saturating_mul(1 << self.backoff).min(longest(tcp));
-        self.timer.start(now + backed_off)
+        let rto = self.rto.timeout(world.tcp);
+        let backed_off = rto
+            .saturating_mul(1 << self.backoff)
+            .min(longest(world.tcp));
+        self.timer.start(world.now + backed_off)
     }
 
     /// When the first of its timers expires: Linux has one for retransmission, probe and reordering
@@ -206,9 +201,9 @@ impl PathState {
 
     /// The timer expired: all that has not arrived is declared lost. A timeout in recovery is not
     /// undone, because there was a loss before it.
-    pub fn time_out(&mut self, now: Time, tcp: &Tcp) {
-        if tcp.keys.undo && self.backoff == 0 && !self.sender.is_recovering() {
-            self.timed_out_at = Some(now);
+    pub fn time_out(&mut self, world: &World) {
+        if world.tcp.keys.undo && self.backoff == 0 && !self.sender.is_recovering() {
+            self.timed_out_at = Some(world.now);
         }
         self.totals.timeouts += 1;
         self.sender.on_timeout();
@@ -234,10 +229,86 @@ impl PathState {
 
     /// Whether the sender was silent for longer than its timeout, so that its window is out of date
     /// (RFC 5681 section 4.1).
-    pub fn is_stale(&self, now: Time, tcp: &Tcp) -> bool {
+    pub fn is_stale(&self, world: &World) -> bool {
         self.sender.next() > 0
             && self.rto.is_measured()
             && self.sender.outstanding() == 0
-            && now - self.last_sent > self.rto.timeout(tcp)
+            && world.now - self.last_sent > self.rto.timeout(world.tcp)
+    }
+}
+
+/// A path's packets that the host has not sent yet. They leave in order.
+#[derive(Debug)]
+pub(crate) struct Host {
+    dice: Dice,
+    /// The longest delay.
+    jitter: Time,
+    /// The packets and when they leave.
+    waiting: VecDeque<(Time, Packet)>,
+    /// When the last packet leaves.
+    last: Time,
+}
+
+impl Host {
+    /// A host that delays packets by up to `jitter`, random from `seed`; `None` if it does not.
+    pub fn new(jitter: Time, seed: u64) -> Option<Box<Host>> {
+        (jitter > 0).then(|| {
+            Box::new(Host {
+                dice: Dice::new(seed),
+                jitter,
+                waiting: VecDeque::new(),
+                last: 0,
+            })
+        })
+    }
+
+    /// Takes a packet; gives the time at which an event must be scheduled, unless one is pending.
+    pub fn take(&mut self, now: Time, packet: Packet) -> Option<Time> {
+        let delay = (self.dice.uniform() * self.jitter as f64) as Time;
+        self.last = self.last.max(now + delay);
+        self.waiting.push_back((self.last, packet));
+        (self.waiting.len() == 1).then_some(self.last)
+    }
+
+    /// Gives the packet that leaves first, and the time at which the next one leaves.
+    pub fn release(&mut self) -> (Option<Packet>, Option<Time>) {
+        let head = self.waiting.pop_front().map(|(_, packet)| packet);
+        (head, self.waiting.front().map(|&(time, _)| time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packets in pairs, 7 units apart, delayed by up to 20.
+    #[test]
+    fn packets_are_delayed_by_at_most_the_jitter_and_leave_in_order() {
+        let mut host = Host::new(20, 1).expect("jitter");
+        let packet = |sequence| Packet {
+            sent_at: 0,
+            connection: 0,
+            sequence,
+            data_sequence: sequence,
+            hop: 0,
+            path: 0,
+            bytes: 1,
+            bits: Default::default(),
+        };
+        let times: Vec<Time> = (0..1000).map(|number| number / 2 * 7).collect();
+        let scheduled = (0..1000).filter(|&number| {
+            let event_at = host.take(times[number], packet(number as u64));
+            event_at.is_some()
+        });
+        assert_eq!(scheduled.count(), 1, "one event is pending at a time");
+        let leaving: Vec<Time> = host.waiting.iter().map(|&(time, _)| time).collect();
+        assert!(leaving.is_sorted());
+        let delays = leaving
+            .iter()
+            .zip(&times)
+            .map(|(leaves, sent)| leaves - sent);
+        let longest = delays.max();
+        assert_eq!(longest, Some(19));
+        assert!(Host::new(0, 1).is_none());
     }
 }

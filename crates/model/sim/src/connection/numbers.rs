@@ -9,14 +9,14 @@ use crate::network::PacketNumber;
 /// Only numbers in the window that the owner passes as `live` may be in the set; the ring grows to
 /// hold that window.
 #[derive(Debug, Default)]
-pub(crate) struct Bits {
+pub(crate) struct NumberSet {
     /// The ring of a window of up to 64 numbers: in place, because many flows have one.
     few: [u64; 2],
     /// The ring of a larger window; else empty.
     many: Vec<u64>,
 }
 
-impl Bits {
+impl NumberSet {
     #[inline]
     fn words(&self) -> &[u64] {
         if self.many.is_empty() {
@@ -135,7 +135,7 @@ impl Bits {
     #[cold]
     fn grow(&mut self, words: usize, live: Range<PacketNumber>) {
         let many = vec![0; words];
-        let old = std::mem::replace(self, Bits { few: [0; 2], many });
+        let old = std::mem::replace(self, NumberSet { few: [0; 2], many });
         let mut from = live.start;
         // The old ring may be shorter than the window: numbers beyond it were not in the set.
         let end = live.end.min(
@@ -154,9 +154,11 @@ impl Bits {
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     next: PacketNumber,
-    /// Numbers above `next` that have arrived, and the end of the window they lie in.
-    early: Bits,
+    /// Numbers above `next` that have arrived.
+    early: NumberSet,
+    /// How many they are.
     early_count: u32,
+    /// The end of the window in which they lie.
     end: PacketNumber,
 }
 
@@ -236,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    /// Where a window begins: at 0, where 32 bits end, or far beyond.
+    /// The begin of a window: 0, the end of 32 bits, or far beyond.
     fn base() -> impl Strategy<Value = PacketNumber> {
         prop_oneof![Just(0), Just((1 << 32) - 100), Just(1 << 52)]
     }
@@ -248,7 +250,7 @@ mod tests {
             base in base(),
             steps in prop::collection::vec((0u8..4, 0u64..700, 0u64..200), 1..300),
         ) {
-            let (mut bits, mut set) = (Bits::default(), BTreeSet::new());
+            let (mut bits, mut set) = (NumberSet::default(), BTreeSet::new());
             let (mut start, mut end) = (base, base + 1);
             for (step, offset, slide) in steps {
                 let sequence = start + offset;
