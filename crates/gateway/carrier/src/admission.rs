@@ -1,5 +1,5 @@
-//! Admission of handshakes: the choice of those that go on when clients without a key begin more
-//! than there are places for, and of the failures that are logged. `handshakes` has I/O and clock.
+//! Admission of handshakes: which ones go on when clients without a key begin more than there are
+//! places for, and which failures are logged. `handshakes` has I/O and clock.
 //!
 //! A new handshake always gets a place. When all are taken, the source prefix with the most places
 //! gives up its oldest one, as fair queueing drops from the longest queue: an attacker takes places
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::keys::PublicKey;
 
-/// Handshakes that may be in progress at a time.
+/// Most handshakes in progress at a time.
 pub const PLACES: usize = 128;
 
 /// Places that addresses with a proved key do not share with others.
@@ -24,17 +24,17 @@ const RESERVED: usize = PLACES / 4;
 /// Connections over QUIC that may be closing after a failed handshake; about 100 kB each.
 const CLOSING: usize = 512;
 
-/// How long a connection is closing that has measured no round-trip time: three PTOs (RFC 9000,
-/// section 10.2, and RFC 9002, section 6.2.2).
+/// Closing time of a connection that has measured no round-trip time: three PTOs (RFC 9000, section
+/// 10.2, and RFC 9002, section 6.2.2).
 const CLOSES: Duration = Duration::from_secs(3);
 
-/// Addresses that are remembered for each key: the latest.
+/// Number of addresses remembered for each key, the latest ones.
 const ADDRESSES: usize = 16;
 
-/// How often a failure of the same source prefix is logged.
+/// Least time between two logged failures of the same source prefix.
 const SAME_PREFIX: Duration = Duration::from_secs(60);
 
-/// How often any failure is logged.
+/// Least time between two logged failures.
 const ANY_PREFIX: Duration = Duration::from_secs(1);
 
 /// The network of a client, and the part of it that one host or household has: /24 and /32, or /48
@@ -49,7 +49,7 @@ fn prefixes(address: IpAddr) -> [IpNet; 2] {
     lengths.map(|length| IpNet::new(address, length).expect("in range").trunc())
 }
 
-/// The handshakes in progress, each with a value that is returned when it loses its place.
+/// Handshakes in progress, each with a value that is returned when it loses its place.
 #[derive(Debug)]
 pub struct Places<T> {
     /// Sorted by age.
@@ -65,7 +65,7 @@ struct Place<T> {
 }
 
 impl<T> Places<T> {
-    /// No handshake.
+    /// An empty set of places.
     pub fn new() -> Places<T> {
         Places {
             taken: BTreeMap::new(),
@@ -73,12 +73,13 @@ impl<T> Places<T> {
         }
     }
 
-    /// How many places are taken.
+    /// Number of places taken.
     pub fn taken(&self) -> usize {
         self.taken.len()
     }
 
-    /// A handshake begins: its number, and the value of the one that gives way, if any does.
+    /// Enters a handshake. Returns its number, and the value of the handshake that it displaces, if
+    /// any.
     pub fn enter(&mut self, address: IpAddr, is_known: bool, value: T) -> (u64, Option<T>) {
         let number = self.next;
         self.next += 1;
@@ -92,12 +93,12 @@ impl<T> Places<T> {
         (number, loser)
     }
 
-    /// A handshake ends; its value, unless it has lost its place.
+    /// Removes a handshake. Returns its value, or `None` if it has lost its place.
     pub fn leave(&mut self, number: u64) -> Option<T> {
         self.taken.remove(&number).map(|place| place.value)
     }
 
-    /// The handshake that gives way.
+    /// The handshake to displace next.
     fn loser(&self) -> Option<u64> {
         if self.taken.len() <= PLACES {
             return None;
@@ -117,20 +118,20 @@ impl<T> Places<T> {
     }
 }
 
-/// The connections that are closing after a failed handshake. Nothing ends them earlier, so that
-/// their number limits how many begin.
+/// Connections that are closing after a failed handshake. Nothing ends them earlier, so their
+/// number limits how many may begin.
 #[derive(Debug, Default)]
 pub struct Closing(VecDeque<(Instant, IpNet)>);
 
 impl Closing {
-    /// A handshake with this address has failed.
+    /// Records that a handshake with this address has failed.
     pub fn failed(&mut self, address: IpAddr, now: Instant) {
         self.remove_closed(now);
         self.0.push_back((now, Closing::source(address)));
     }
 
-    /// Whether another handshake with this address may fail: while its source has fewer of these
-    /// connections than there may still be. A single source leaves half of them to others.
+    /// Whether another handshake from this address may fail: its source has fewer closing
+    /// connections than there is room for, so a single source leaves half of the room to others.
     pub fn has_room(&mut self, address: IpAddr, now: Instant) -> bool {
         self.remove_closed(now);
         let source = Closing::source(address);
@@ -152,12 +153,12 @@ impl Closing {
     }
 }
 
-/// The addresses from which keys were proved.
+/// Addresses from which keys were proved.
 #[derive(Debug, Default)]
 pub struct Known(HashMap<PublicKey, VecDeque<IpNet>>);
 
 impl Known {
-    /// A client at this address has proved this key, one of those that are accepted.
+    /// Records that a client at this address has proved this key, which must be an accepted one.
     pub fn proved(&mut self, key: &PublicKey, address: IpAddr) {
         let [_, host] = prefixes(address);
         let hosts = self.0.entry(key.clone()).or_default();
@@ -175,7 +176,7 @@ impl Known {
     }
 }
 
-/// The failures that were logged lately: one per source prefix and minute, one per second in all.
+/// Failures logged lately: one per source prefix and minute, one per second in all.
 #[derive(Debug, Default)]
 pub struct Lines {
     logged: Vec<(IpNet, Instant)>,
@@ -183,8 +184,8 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// A handshake with this address has failed: how many failures before it were not logged, if
-    /// this one is to be.
+    /// Records a failed handshake. Returns how many failures before it were not logged, or `None`
+    /// if it is not to be logged either.
     pub fn failed(&mut self, address: IpAddr, now: Instant) -> Option<u64> {
         let [network, _] = prefixes(address);
         let age = |at: Instant| now.saturating_duration_since(at);

@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 pub struct Live<T>(RwLock<Arc<T>>);
 
 impl<T> Live<T> {
-    /// A live value that begins as this one.
+    /// A live value that begins with `value`.
     pub fn new(value: T) -> Live<T> {
         Live(RwLock::new(Arc::new(value)))
     }

@@ -50,10 +50,10 @@ use reader::{Reader, Waiting};
 use udp::Udp;
 use writer::{Turns, Writer};
 
-/// The code with which a connection is closed because the peer breaks the protocol.
+/// Code of a connection that is closed because the peer violates the protocol.
 const INVALID: u32 = 2;
 
-/// Connects to `far` over the first path that can, and opens the others.
+/// Connects to `far` over the first path that answers, and opens the others.
 pub async fn connect(
     udp: &Arc<dyn Udp>,
     near: &config::Near,
@@ -75,7 +75,7 @@ struct Inner {
     tasks: Supervisor,
 }
 
-/// The paths, as each end knows them.
+/// Paths, as each end knows them.
 enum Ends {
     Near(
         Arc<Mutex<Paths>>,
@@ -97,7 +97,7 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    /// The end that has connected: opens the other paths.
+    /// The end that has connected. Opens the other paths.
     async fn near(connected: Connected, limits: &config::Limits) -> Result<Inner, Closed> {
         let connection = connected.connection;
         let mut control = connection.open_one_way(true).await?;
@@ -262,12 +262,12 @@ fn ticks() -> Interval {
 /// Receives the peer's limits of streams until the connection is closed.
 async fn receive_credit(connection: Connection, credit: Arc<Credit>) {
     if let Ok(limits) = connection.accept_one_way().await {
-        // An end is one of the connection, or of a peer that grants nothing more.
+        // The connection has ended, or the peer grants nothing more.
         let _ = credit.receive(limits).await;
     }
 }
 
-/// Listens to what `near` says about its paths and streams.
+/// Receives `near`'s messages about its paths and streams.
 async fn listen(connection: Connection, followed: Arc<Mutex<Followed>>, credit: Arc<Credit>) {
     // `near` opens the stream of its paths first.
     let Ok(control) = connection.accept_one_way().await else {

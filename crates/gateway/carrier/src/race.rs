@@ -11,11 +11,11 @@ use tokio::time::timeout;
 /// Connection Attempt Delay of RFC 8305, section 5.
 const DELAY: Duration = Duration::from_millis(250);
 
-/// Number of addresses that are tried.
+/// Most addresses that are tried.
 const MAX_ADDRESSES: usize = 4;
 
-/// The first success of attempts with these addresses. The next attempt starts when one fails, or
-/// beside those that have not finished after the Connection Attempt Delay.
+/// Returns the first success of attempts with these addresses. The next attempt starts when one
+/// fails, or beside those that have not finished after the Connection Attempt Delay.
 ///
 /// # Errors
 /// The error of the attempt that failed last; `None` without addresses.

@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
 
-/// A socket bound to this address, which does not block; `[::]` is both families.
+/// A non-blocking socket bound to this address; `[::]` is both families.
 ///
 /// # Errors
 /// If the address cannot be bound.
@@ -24,7 +24,7 @@ pub fn bind_udp(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// A TCP connection that this process has opened, until this is dropped.
+/// TCP connection that this process has opened, until it is dropped.
 #[derive(Debug)]
 pub struct Opened(Ends);
 

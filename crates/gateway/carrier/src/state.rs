@@ -3,13 +3,13 @@
 use std::fmt;
 use std::net::IpAddr;
 
-/// Whether a path carries data.
+/// Condition of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
     /// It carries data, or would.
     Up,
-    /// Open, used when no available path works.
+    /// It is open, and used when no available path works.
     Standby,
     /// It is being opened.
     #[default]
@@ -20,7 +20,7 @@ pub enum Condition {
     Off,
 }
 
-/// The name, as in JSON.
+/// Name, as in JSON.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         serde::Serialize::serialize(self, f)
@@ -30,7 +30,7 @@ impl fmt::Display for Condition {
 /// A path's state and counters. Counters start with the tunnel.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct PathState {
-    /// As configured, or the peer's address on `far`.
+    /// Configured name, or the peer's address on `far`.
     pub name: String,
     /// Present condition.
     pub condition: Condition,
@@ -38,7 +38,7 @@ pub struct PathState {
     pub local: Option<IpAddr>,
     /// Bytes sent, headers of datagrams or segments included as far as known.
     pub sent_bytes: u64,
-    /// Bytes received, counted alike.
+    /// Bytes received, with the same headers as in `sent_bytes`.
     pub received_bytes: u64,
     /// Packets sent.
     pub sent_packets: u64,
@@ -52,6 +52,6 @@ pub struct PathState {
     pub window_packets: f64,
     /// Largest datagram or segment that the path carries, bytes.
     pub mtu_bytes: u32,
-    /// How often the path was found dead.
+    /// Number of times that the path was found dead.
     pub deaths: u64,
 }

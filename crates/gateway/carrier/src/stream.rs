@@ -12,11 +12,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// It fails if the peer has stopped the stream or the tunnel is closed before. Dropping a stream
 /// before its shutdown has returned resets it, so that the peer sees an error and not an end.
 ///
-/// What has been received can be read after the tunnel was closed.
+/// Data that has been received can be read after the tunnel was closed.
 pub struct Stream {
-    /// From the peer.
+    /// Direction from the peer.
     pub reader: Box<dyn Incoming>,
-    /// To the peer.
+    /// Direction to the peer.
     pub writer: Box<dyn Outgoing>,
 }
 

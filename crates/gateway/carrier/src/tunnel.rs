@@ -1,4 +1,4 @@
-//! A tunnel, whichever carrier it has.
+//! Tunnel with either carrier.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,8 +11,8 @@ use crate::config::{Carrier, Limits};
 use crate::state::PathState;
 use crate::stream::Stream;
 
-/// An established, authenticated connection between `near` and `far`: clones are the same tunnel,
-/// which is closed when the last is dropped. What it can do is in [`Carried`].
+/// An established, authenticated connection between `near` and `far`. Clones are the same tunnel,
+/// which is closed when the last is dropped. [`Carried`] has its operations.
 #[derive(Clone, Debug)]
 pub struct Tunnel(Arc<dyn Carried>);
 
@@ -21,7 +21,7 @@ impl Tunnel {
         Tunnel(Arc::new(carried))
     }
 
-    /// Whether this is the same tunnel.
+    /// Whether `other` is the same tunnel.
     pub fn is(&self, other: &Tunnel) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -35,9 +35,9 @@ impl Deref for Tunnel {
     }
 }
 
-/// What a [`Tunnel`] can do, over either carrier.
+/// Operations of a [`Tunnel`] with either carrier.
 pub trait Carried: fmt::Debug + Send + Sync {
-    /// What carries it.
+    /// Carrier of the tunnel.
     fn carrier(&self) -> Carrier;
 
     /// Opens a stream. Waits while the peer's limit of streams is reached.
@@ -76,11 +76,11 @@ pub trait Carried: fmt::Debug + Send + Sync {
     /// Changes the limits of streams and buffers. Over `mptcp` an established tunnel keeps its own.
     fn set_limits(&self, limits: &Limits);
 
-    /// The state of each configured path, in the order of the configuration; on `far` in the order
-    /// in which they opened.
+    /// State of each configured path, in the order of the configuration; on `far` in the order in
+    /// which they opened.
     fn paths(&self) -> Vec<PathState>;
 
-    /// Uses a path of `near` no more. Without effect on paths of the kernel, which have no caps.
+    /// Turns off a path of `near`. It has no effect on paths of the kernel, which have no caps.
     fn turn_off(&self, path: &str);
 
     /// Data that streams have accepted and that was never sent, bytes: the buffer of I-TCP.
@@ -90,14 +90,14 @@ pub trait Carried: fmt::Debug + Send + Sync {
     fn accepted_bytes(&self) -> u64;
 
     /// Kappa, the weight of the tunnel's rule; `None` if the rule has none. Over `mptcp` also
-    /// `None` until it was set: it is then the one with which the rule was loaded.
+    /// `None` while kappa is the one with which the rule was loaded.
     fn kappa(&self) -> Option<f64>;
 
     /// Sets kappa of the tunnel's rule; without effect on a rule that has none.
     fn set_kappa(&self, kappa: f64);
 }
 
-/// Why a tunnel is closed; one line for logs and status.
+/// Reason for which a tunnel is closed; one line for logs and status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closed(pub String);
 
@@ -109,17 +109,17 @@ impl fmt::Display for Closed {
 
 impl std::error::Error for Closed {}
 
-/// What a peer says, for logs and status: one line of at most 100 characters.
+/// Text of a peer, for logs and status: one line of at most 100 characters.
 pub(crate) fn printable(said: &[u8]) -> String {
     const LONGEST: usize = 100;
     let said = String::from_utf8_lossy(said);
     said.escape_debug().take(LONGEST).collect()
 }
 
-/// Why a datagram was not sent.
+/// Reason for which a datagram was not sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotSent {
-    /// Larger than the smallest MTU of the paths allows; the largest size, bytes.
+    /// It exceeds the smallest MTU of the paths; the largest size, bytes.
     TooLarge(usize),
     /// The tunnel is closed.
     Closed(Closed),

@@ -1,8 +1,8 @@
 //! I-TCP: the weight of a tunnel follows the gateway's buffer.
 //!
 //! Each gateway adjusts the tunnel in its own direction, by the samples of its own buffer: data
-//! that streams have accepted and that was never sent. Data that local connections could not
-//! deliver because a stream's queue is full is not counted; `limits.buffer_bytes` bounds the queue.
+//! Each gateway adjusts the tunnel in its own direction, by samples of its own buffer: data that
+//! streams have accepted and that was never sent. Data that local connections could not
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use tokio::time::{Instant, sleep};
 use crate::carrier::{PathState, Tunnel};
 use crate::random;
 
-/// What is adjusted.
+/// A tunnel whose weight is adjusted.
 trait Buffer {
-    /// Data that was accepted and never sent, bytes.
+    /// Data accepted and never sent, bytes.
     fn unsent_bytes(&self) -> u64;
     /// Data accepted since the start, bytes.
     fn accepted_bytes(&self) -> u64;
-    /// The paths over which it is sent.
+    /// Paths over which it is sent.
     fn paths(&self) -> Vec<PathState>;
     /// Changes the weight.
     fn set_kappa(&self, kappa: f64);
@@ -43,7 +43,7 @@ impl Buffer for Tunnel {
     }
 }
 
-/// Adjusts the weight of this tunnel, if that is configured; it does not return.
+/// Adjusts the weight of this tunnel, if that is configured. Does not return.
 pub async fn adjust(tunnel: &Tunnel, itcp: Option<Adjust>) {
     match itcp {
         Some(itcp) => adjust_forever(tunnel, itcp.parameters(), uniform).await,
@@ -94,7 +94,7 @@ fn sample(buffer: &impl Buffer, age: Duration) -> Option<BufferSample> {
         buffer_packets: buffer.unsent_bytes() as f64 / packet_bytes,
         arrived_packets: buffer.accepted_bytes() as f64 / packet_bytes,
         window,
-        // The window over it is the sum of the paths' expected rates.
+        // The window over this time is the sum of the paths' expected rates.
         base_rtt: window / rate,
     })
 }

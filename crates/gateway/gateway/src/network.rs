@@ -1,5 +1,5 @@
-//! What a gateway uses of its host's network: connections with clients and servers, and
-//! the sockets of tunnels. Tests give it one in memory, in virtual time.
+//! Network of a gateway's host: connections with clients and servers, and sockets of tunnels. Tests
+//! give a gateway one in memory, in virtual time.
 
 use std::fmt;
 use std::io;
@@ -30,13 +30,13 @@ pub trait Network: fmt::Debug + Send + Sync {
     /// If the connection cannot be established.
     fn connect(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Socket>>>;
 
-    /// Binds the sockets of tunnels.
+    /// Binder of the sockets of tunnels.
     fn udp(&self) -> Arc<dyn Udp>;
 }
 
 /// A listening socket of TCP.
 pub trait Listener: fmt::Debug + Send + Sync {
-    /// Where it listens.
+    /// Local address.
     ///
     /// # Errors
     /// Errors of the socket.
@@ -58,7 +58,7 @@ pub trait Socket: AsyncRead + AsyncWrite + fmt::Debug + Send + Sync + Unpin {
     /// Waits until the peer has reset the connection, or the kernel has given it up.
     fn failed(&self) -> BoxFuture<'_, io::Error>;
 
-    /// Waits for data or the end, and does not take it; whether there is data. Cancel-safe.
+    /// Waits for data or the end, without taking it. Returns whether there is data. Cancel-safe.
     ///
     /// # Errors
     /// If the connection has failed.
@@ -76,21 +76,21 @@ pub trait Socket: AsyncRead + AsyncWrite + fmt::Debug + Send + Sync + Unpin {
     /// Errors of the socket.
     fn peer_addr(&self) -> io::Result<SocketAddr>;
 
-    /// Where the connection was going before the packet filter redirected it here; `None` if it
-    /// did not.
+    /// Destination of the connection before the packet filter redirected it here; `None` if it did
+    /// not.
     fn original_destination(&self) -> Option<SocketAddr>;
 
-    /// Everything was carried: the close is no reset any more.
+    /// Records that everything was carried: the close is no reset any more.
     fn complete(&self);
 }
 
-/// The direction from an end.
+/// Direction from an end.
 pub trait Source: AsyncRead + Send + Unpin {
     /// Waits until the end has failed, without reading.
     fn failed(&mut self) -> BoxFuture<'_, io::Error>;
 }
 
-/// The direction to an end.
+/// Direction to an end.
 pub trait Sink: AsyncWrite + Send + Unpin {
     /// Waits until the end has failed, without writing.
     fn failed(&mut self) -> BoxFuture<'_, io::Error>;

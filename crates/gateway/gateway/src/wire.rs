@@ -40,7 +40,7 @@ const UDP: u8 = 2;
 const DNS: u8 = 3;
 const TCP_BUT: u8 = 4;
 
-/// Input that is not what the protocol allows; the text says what.
+/// Input that violates the protocol; the text says how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
@@ -74,7 +74,7 @@ impl From<Malformed> for io::Error {
 /// The purpose of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Head {
-    /// A TCP connection to this destination, at an address in none of these networks.
+    /// TCP connection to this destination, at an address in none of these networks.
     Tcp(Destination, Vec<IpNet>),
     /// The UDP association with this number.
     Udp(u32),
@@ -83,7 +83,7 @@ pub enum Head {
 }
 
 impl Head {
-    /// Number of networks that a head may have.
+    /// Most networks of a head.
     pub const MAX_NETWORKS: usize = 255;
 
     /// The head's bytes.
@@ -152,7 +152,7 @@ async fn read_networks(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<
     Ok(networks)
 }
 
-/// Whether a request succeeded; the codes of SOCKS5.
+/// Result of a request, by the codes of SOCKS5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are those of RFC 1928, section 6")]
@@ -198,9 +198,9 @@ impl Reply {
 /// A datagram of a tunnel: association, destination or origin, payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// The association that it belongs to.
+    /// Association that it belongs to.
     pub association: u32,
-    /// Where it goes; from `far`, where it came from.
+    /// Destination; from `far`, origin.
     pub peer: Destination,
     /// Payload of the datagram.
     pub payload: Bytes,
@@ -216,12 +216,12 @@ impl Datagram {
         out.freeze()
     }
 
-    /// The bytes of a route: nothing but the association.
+    /// Bytes of a route: nothing but the association.
     pub fn encode_route(association: u32) -> Bytes {
         Bytes::copy_from_slice(&association.to_be_bytes())
     }
 
-    /// The association of a route; `None` if these bytes are something else.
+    /// Association of a route; `None` if these bytes are something else.
     pub fn decode_route(bytes: &[u8]) -> Option<u32> {
         bytes.try_into().ok().map(u32::from_be_bytes)
     }
@@ -229,7 +229,7 @@ impl Datagram {
     /// Reads a datagram.
     ///
     /// # Errors
-    /// If it is none.
+    /// If these bytes are no datagram.
     pub fn decode(mut bytes: Bytes) -> Result<Datagram, Malformed> {
         let association = bytes.try_get_u32()?;
         let (peer, payload) = decode_peer(bytes)?;

@@ -1,5 +1,4 @@
 //! The limiter under schedules of its callers that shuttle chooses: the library's source file with
-//! shuttle's mutex, each lock of which may let others run first.
 
 // The file finds these names here instead of the library's and of the crate parking_lot.
 extern crate self as parking_lot;
@@ -15,17 +14,17 @@ mod limits;
 
 use limits::{Kind, Limiter};
 
-/// A mutex as parking_lot's.
+/// Mutex with the interface of parking_lot's.
 #[derive(Debug)]
 pub struct Mutex<T>(shuttle::sync::Mutex<T>);
 
 impl<T> Mutex<T> {
-    /// Nobody has it.
+    /// A mutex that nobody holds.
     pub fn new(value: T) -> Mutex<T> {
         Mutex(shuttle::sync::Mutex::new(value))
     }
 
-    /// Waits until nobody has it.
+    /// Waits until nobody holds the mutex.
     pub fn lock(&self) -> shuttle::sync::MutexGuard<'_, T> {
         self.0.lock().expect("no holder panics")
     }

@@ -17,7 +17,7 @@ fn address() -> impl Strategy<Value = IpAddr> {
     })
 }
 
-/// A handshake begins at an address that is known or not, or the `n`th of those in progress ends.
+/// The start of a handshake from an address, known or not, or the end of the `n`th one in progress.
 fn step() -> impl Strategy<Value = Result<(IpAddr, bool), usize>> {
     let begin = (address(), prop::bool::weighted(0.2)).prop_map(Ok);
     prop_oneof![8 => begin, 1 => any::<usize>().prop_map(Err)]

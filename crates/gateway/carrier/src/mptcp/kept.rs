@@ -1,4 +1,4 @@
-//! What is done about one path of `near`, without I/O, but for its endpoint.
+//! Decisions about one path of `near`, without I/O except for its endpoint.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,68 +10,67 @@ use super::endpoints::{self, Endpoint};
 /// Time from a path's death to the first attempt to open it, and between attempts.
 const ATTEMPT: Duration = Duration::from_secs(3);
 
-/// What a queue may add to one and a half times the smallest round-trip time of a path that is
-/// used. The path is closed before `far`'s kernel sends the path's data again over others (a
-/// timeout of Linux takes 200 ms more than a round trip, and it waits for two): both would send it
-/// twice.
+/// Queueing delay that a path in use may have beyond one and a half times its smallest round-trip
+/// time. The path is closed before `far`'s kernel sends its data again over others (two timeouts,
+/// each 200 ms more than a round trip in Linux): both would send it twice.
 const QUEUE: Duration = Duration::from_millis(100);
 
-/// What a queue may add to twice the smallest round-trip time of a path that was closed.
+/// Queueing delay that a closed path may have beyond twice its smallest round-trip time.
 const OTHERS_QUEUE: Duration = Duration::from_millis(300);
 
-/// The longest round-trip time of a path of which none is known.
+/// Longest round-trip time of a path whose smallest one is unknown.
 const UNKNOWN: Duration = Duration::from_secs(1);
 
-/// Pauses between probes of a path: the first, and doubled up to the last.
+/// Pause after the first probe of a path; it doubles up to `LAST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LAST_PAUSE: Duration = Duration::from_secs(2);
 
-/// How long the pauses are not doubled.
+/// Time for which the pause does not double.
 const EAGER: Duration = Duration::from_secs(5);
 
-/// After this time a path that answers within `LONGEST` is used again: it has become a longer one.
+/// Time after which a path that answers within `LONGEST` is used again: it has become a longer one.
 const LONGER: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// What is to be done.
+/// Action on a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Do {
-    /// Add the endpoint.
+    /// Adds the endpoint.
     Add,
-    /// Remove the endpoint of an earlier address.
+    /// Removes the endpoint of an earlier address.
     Forget,
-    /// See whether `far` answers over the path within this time.
+    /// Probes whether `far` answers over the path within this time.
     Probe(Duration),
-    /// Remove the endpoint: the path is not used.
+    /// Removes the endpoint: the path is not used.
     Close,
-    /// Remove the endpoint and add it: the path is opened anew.
+    /// Removes the endpoint and adds it: the path is opened anew.
     Renew,
 }
 
-/// What is known of a path.
+/// Observed state of a path.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// The address, if there is one now.
+    /// Present address, if there is one.
     pub address: Option<IpAddr>,
-    /// Whether it is dead, or was not opened.
+    /// Whether the path is dead, or was not opened.
     pub is_missing: bool,
-    /// Whether it may be dead, or late.
+    /// Whether the path may be dead, or late.
     pub is_suspected: bool,
-    /// Whether others work.
+    /// Whether other paths work.
     pub others_work: bool,
-    /// The smallest round-trip time.
+    /// Smallest round-trip time.
     pub base_rtt: Option<Duration>,
 }
 
-/// A path.
+/// A path whose endpoint is maintained.
 #[derive(Debug)]
 pub struct Kept {
-    /// Whether it is to be kept open.
+    /// Whether the path is to be kept open.
     pub is_used: bool,
     endpoint: Option<Endpoint>,
     state: State,
     tried_at: Instant,
-    /// A failure was logged.
+    /// Whether a failure was logged.
     complained: bool,
 }
 
@@ -81,11 +80,11 @@ enum State {
     Doubted(Doubt),
 }
 
-/// A path that is probed.
+/// State of a path in doubt, which is probed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Doubt {
     since: Instant,
-    /// The smallest round-trip time, which is not known any more when the path is closed.
+    /// Smallest round-trip time, which is unknown once the path is closed.
     base_rtt: Option<Duration>,
     /// Whether the path is closed.
     is_closed: bool,
@@ -95,16 +94,16 @@ struct Doubt {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Probe {
-    /// The next one begins at this time.
+    /// The next probe begins at this time.
     Next(Instant),
-    /// One is under way.
+    /// A probe is under way.
     Sent,
-    /// Whether it was answered in time.
+    /// The probe has ended; whether it was answered in time.
     Ended(bool),
 }
 
 impl Kept {
-    /// One that has no endpoint yet.
+    /// A path without an endpoint.
     pub fn new(is_used: bool) -> Kept {
         Kept {
             is_used,
@@ -115,7 +114,7 @@ impl Kept {
         }
     }
 
-    /// The probe was answered in time, or not.
+    /// Records whether the probe was answered in time.
     pub fn probed(&mut self, answered: bool) {
         if let State::Doubted(doubt) = &mut self.state
             && doubt.probe == Probe::Sent
@@ -124,7 +123,7 @@ impl Kept {
         }
     }
 
-    /// What is to be done now.
+    /// The action that is due now.
     pub fn decide(&mut self, known: &Known, now: Instant) -> Option<Do> {
         let address = known.address.filter(|_| self.is_used)?;
         match &self.endpoint {
@@ -167,8 +166,8 @@ impl Kept {
         action
     }
 
-    /// Does it; `further` paths beyond the first may be opened. The endpoint has this address,
-    /// interface and role. Waits for processes.
+    /// Performs an action. At most `further` paths beyond the first may be opened; the endpoint has
+    /// this address, interface and role. Waits for processes.
     pub fn act(
         &mut self,
         action: Do,
@@ -212,7 +211,7 @@ impl Doubt {
             }
             Probe::Next(_) | Probe::Sent => None,
             Probe::Ended(true) => self.is_closed.then_some(Do::Renew),
-            // It is dead or late: what it holds is sent over others.
+            // The path is dead or late: its data is sent over others.
             Probe::Ended(false) if !self.is_closed && known.others_work => {
                 (self.is_closed, self.since) = (true, now);
                 self.probe = Probe::Next(now + self.pause);
@@ -228,7 +227,7 @@ impl Doubt {
         }
     }
 
-    /// The longest time after which an answer is not late.
+    /// Longest time after which an answer counts as in time.
     fn patience(&self, now: Instant) -> Duration {
         match self.base_rtt {
             _ if self.is_closed && now >= self.since + LONGER => LONGEST,
@@ -266,7 +265,7 @@ mod tests {
         }
     }
 
-    /// No subflow is there.
+    /// State of a path without a subflow.
     fn missing() -> Known {
         Known {
             is_missing: true,
@@ -275,7 +274,7 @@ mod tests {
         }
     }
 
-    /// A path that was suspected at this time, and probed.
+    /// A path that is suspected at this time, and probed.
     fn doubted(now: Instant) -> Kept {
         let mut kept = Kept::new(true);
         assert_eq!(kept.transition(&known(), now), None);
@@ -284,7 +283,7 @@ mod tests {
         kept
     }
 
-    /// One whose probe was not answered in time, and that was closed at this time.
+    /// A path whose probe was not answered in time, and that is closed at this time.
     fn closed(now: Instant) -> Kept {
         let mut kept = doubted(now);
         kept.probed(false);

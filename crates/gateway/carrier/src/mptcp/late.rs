@@ -4,30 +4,30 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The least that arrives over a path between two observations while data flows, bytes.
+/// Least data that arrives over a path between two observations while data flows, bytes.
 const FLOW: u64 = 10_000;
 
-/// How long nothing must have arrived over a path, and at least a round-trip time: a window may
-/// arrive at once.
+/// Least time without an arrival that makes a path suspect, unless a round-trip time is longer: a
+/// window may arrive at once.
 const QUIET: Duration = Duration::from_millis(150);
 
-/// What has arrived over the paths.
+/// Arrivals over the paths.
 #[derive(Debug, Default)]
 pub struct Arrivals(Vec<Arrival>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrival {
     bytes: u64,
-    /// How long nothing must have arrived.
+    /// Time without an arrival that makes the path suspect.
     quiet: Duration,
-    /// When data last flowed, since the path was last suspected.
+    /// Time at which data last flowed, since the path was last suspected.
     flowed: Option<Instant>,
 }
 
 impl Arrivals {
-    /// The paths over which nothing arrives any more although it has flowed, and flowed longer over
-    /// another one. Each is named once, until data flows again. `paths` has what has arrived over
-    /// each, bytes, and its smallest round-trip time, if it is known.
+    /// Returns the paths over which arrivals have stopped although data flowed, and flowed longer
+    /// over another one. Each is returned once, until data flows again. `paths` has the bytes
+    /// received over each, and its smallest round-trip time, if it is known.
     pub fn observe(&mut self, paths: &[(u64, Option<Duration>)], now: Instant) -> Vec<usize> {
         self.0.resize(paths.len(), Arrival::default());
         for (arrival, (received, base_rtt)) in self.0.iter_mut().zip(paths) {
@@ -59,8 +59,8 @@ impl Arrivals {
 mod tests {
     use super::*;
 
-    /// Observes every 100 ms what arrives of two paths, of which the first has this base RTT in ms,
-    /// 10 kB each; when which is suspected, ms.
+    /// Times, ms, at which paths are suspected, with their indices, if `arrives` gives the bytes
+    /// that arrive over two paths in each 100 ms. The base RTT of the first, ms, is given.
     fn suspected_of(base_rtt: u64, arrives: impl Fn(u64) -> [u64; 2]) -> Vec<(u64, usize)> {
         let mut arrivals = Arrivals::default();
         let begin = Instant::now();

@@ -1,5 +1,5 @@
-//! Keeps the paths of `near` open and useful: endpoints for the path manager, new attempts for dead
-//! paths, and an end for those that deliver too late.
+//! Maintenance of `near`'s paths: endpoints for the path manager, new attempts for dead paths, and
+//! an end for those that deliver too late.
 //!
 //! The kernel tries an endpoint once per connection. A path is opened anew because its endpoint is
 //! removed and added again; while it is removed, neither end uses the path. Data on a path that
@@ -22,14 +22,14 @@ use super::{interfaces::address_of, socket};
 use crate::PathState;
 use crate::config::{self, Role};
 
-/// How often the state is read.
+/// Interval at which the state is read.
 const PERIOD: Duration = Duration::from_millis(100);
-/// How long a connection may be without any path.
+/// Longest time of a connection without any path.
 const ALONE: Duration = Duration::from_secs(10);
-/// How long endpoints stay after the end of the tunnel.
+/// Time that endpoints stay after the end of the tunnel.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A probe of the path with this index, and whether it was answered in time.
+/// A probe: the index of the path, and whether it was answered in time.
 type Probe = BoxFuture<'static, (usize, bool)>;
 
 /// Watches the paths until the tunnel is closed; on `near` also opens them.
@@ -79,13 +79,13 @@ pub async fn maintain(core: Arc<Core>, near: Option<config::Near>) {
         }
     }
     drop(probes);
-    // The removal of endpoints ends paths: not before the end of the connection was delivered.
+    // Removing endpoints ends paths, so the end of the connection must be delivered first.
     core.until_ended().await;
     sleep(LINGER).await;
     let _ = tokio::task::spawn_blocking(move || drop(kept)).await;
 }
 
-/// All paths, also the one that has connected: it is opened anew if it dies.
+/// All paths, including the one that has connected, which is opened anew if it dies.
 fn to_keep(core: &Core) -> Vec<Kept> {
     let mut paths = core.paths();
     let rows = paths.rows().iter();
@@ -95,7 +95,7 @@ fn to_keep(core: &Core) -> Vec<Kept> {
     kept.collect()
 }
 
-/// What is to be done with each path.
+/// Actions that are due, with the indices of their paths.
 fn decide(core: &Core, kept: &mut [Kept], arrivals: &mut Arrivals) -> Vec<(usize, Do)> {
     let now = Instant::now();
     let mut paths = core.paths();
@@ -156,8 +156,8 @@ async fn act(core: &Arc<Core>, mut kept: Vec<Kept>, actions: Vec<(usize, Do)>) -
     acting.await.unwrap_or_default()
 }
 
-/// Connects to `far` over a path, and no more; whether that succeeds within this time. Of two
-/// attempts at once, one may be lost.
+/// Probes a path: connects to `far` over it within `patience`, and sends nothing. There are two
+/// attempts at once, because one may be lost.
 fn probe(near: Arc<config::Near>, core: Arc<Core>, index: usize, patience: Duration) -> Probe {
     Box::pin(async move {
         let path = &near.paths[index];

@@ -47,19 +47,19 @@ pub use lane::Lane;
 /// Version of the frames.
 const VERSION: u8 = 3;
 
-/// What is sent at once, unless frames about streams and a datagram are more: the data of a TLS
-/// record, bytes.
+/// Data of a TLS record, bytes: the size of a transmission, unless frames about streams and a
+/// datagram are larger.
 pub const RECORD: usize = 16 << 10;
 
 /// Limits of a tunnel.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Streams that each side may have open, at most.
+    /// Most streams that each side may have open.
     pub streams: usize,
-    /// What is queued of a stream, bytes.
+    /// Most data queued of a stream, bytes.
     pub stream_bytes: usize,
-    /// What is queued of all streams, but for 16 KiB of each; and by how much their windows grow,
-    /// bytes.
+    /// Most data queued of all streams beyond 16 KiB of each, and most by which their windows may
+    /// grow together, bytes.
     pub tunnel_bytes: usize,
 }
 
@@ -74,17 +74,17 @@ impl Limits {
     }
 }
 
-/// The tunnel's end that this is, which decides the numbers of the streams that it opens.
+/// End of the tunnel, which decides the numbers of the streams that it opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It has connected.
+    /// The end that has connected.
     Near,
-    /// It has accepted.
+    /// The end that has accepted.
     Far,
 }
 
 impl Role {
-    /// The number of the first stream that it opens; the others are even or odd as this one.
+    /// Number of the first stream that this end opens; the others are even or odd as this one.
     fn first(self) -> u32 {
         match self {
             Role::Near => 1,
@@ -98,17 +98,17 @@ impl Role {
 pub struct Mux {
     role: Role,
     limits: Limits,
-    /// What waits for each connection, and what each has received, in the order of [`Lane::ALL`].
+    /// Ends of the connections, in the order of [`Lane::ALL`].
     ends: [Ends; 2],
     express: Express,
     /// The peer's token for the second connection.
     invitation: Option<Token>,
-    /// What the peer's first frame said.
+    /// Contents of the peer's first frame.
     peer: Option<Peer>,
     streams: HashMap<u32, Stream>,
-    /// The number of the next stream that is opened, if it is free.
+    /// Number of the next stream that is opened, if it is free.
     next: u32,
-    /// How many streams the peer has opened.
+    /// Number of open streams that the peer has opened.
     of_peer: usize,
     /// Streams that the peer has opened and nobody has accepted.
     opened: VecDeque<u32>,
@@ -118,7 +118,7 @@ pub struct Mux {
     received: Datagrams,
     /// Room that is left for the queues of streams, bytes.
     room: usize,
-    /// How much the peer may send in each stream.
+    /// Receive windows of the streams.
     windows: Windows,
     accepted_bytes: u64,
     unsent_bytes: u64,
@@ -126,44 +126,45 @@ pub struct Mux {
     events: Events,
 }
 
-/// What the functions of a multiplexer have caused.
+/// Effects of calls of a multiplexer.
 #[derive(Debug, Default)]
 pub struct Events {
     /// Tasks that can go on.
     pub woken: Vec<Waker>,
-    /// A stream can be opened, perhaps.
+    /// Whether opening a stream may succeed now.
     pub can_open: bool,
-    /// The peer has opened a stream.
+    /// Whether the peer has opened a stream.
     pub opened: bool,
-    /// A datagram was received.
+    /// Whether a datagram was received.
     pub datagram: bool,
 }
 
-/// The peer's settings.
+/// Settings of the peer.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
-    /// Streams that it accepts.
+    /// Number of streams that it accepts.
     streams: usize,
-    /// The position up to which a new stream may be sent.
+    /// Position up to which data of a new stream may be sent.
     window: u64,
 }
 
 #[derive(Debug)]
 struct Stream {
-    /// The connection that has opened it.
+    /// Connection that has opened the stream.
     lane: Lane,
-    /// Whether the peer has it: this end has accepted it, or has received something of it.
+    /// Whether the peer knows the stream: this end has accepted it, or has received something of
+    /// it.
     is_known: bool,
     outgoing: Outgoing,
     incoming: Incoming,
     has_writer: bool,
     has_reader: bool,
-    /// The peer, which had accepted it, has forgotten it.
+    /// Whether the peer, which had accepted the stream, has forgotten it.
     is_forgotten: bool,
 }
 
 impl Mux {
-    /// Begins with the first frame.
+    /// An end that has queued its first frame.
     pub fn new(role: Role, limits: Limits) -> Mux {
         let streams = u32::try_from(limits.streams).unwrap_or(u32::MAX);
         let mut hello = vec![VERSION];
@@ -193,7 +194,7 @@ impl Mux {
         }
     }
 
-    /// What has happened since the last call.
+    /// Takes what has happened since the last call.
     pub fn take_events(&mut self) -> Events {
         std::mem::take(&mut self.events)
     }
@@ -208,7 +209,7 @@ impl Mux {
         self.accepted_bytes
     }
 
-    /// Data that streams have accepted and that `transmit` has not returned, bytes.
+    /// Data that streams have accepted and `transmit` has not returned, bytes.
     pub fn unsent_bytes(&self) -> u64 {
         self.unsent_bytes
     }
@@ -267,7 +268,7 @@ impl Mux {
         self.invitation
     }
 
-    /// Ends all streams; the peer is told the reason, if there is one.
+    /// Ends all streams, and sends the peer the reason, if there is one.
     pub fn close(&mut self, reason: Option<&str>) {
         if let Some(reason) = reason.filter(|_| !self.is_closed) {
             let reason: String = reason.chars().take(1000).collect();
@@ -300,7 +301,7 @@ impl Mux {
 }
 
 impl Stream {
-    /// A new one, of which the peer takes `window` bytes.
+    /// A new stream, of which the peer takes `window` bytes.
     fn new(lane: Lane, is_known: bool, window: u64) -> Stream {
         Stream {
             lane,
@@ -313,7 +314,7 @@ impl Stream {
         }
     }
 
-    /// The connection of its next data.
+    /// Connection of the stream's next data.
     fn lane_of_data(&self, is_joined: bool) -> Lane {
         match is_joined && !self.outgoing.recent.is_much() {
             _ if !self.is_known => self.lane,
@@ -322,7 +323,7 @@ impl Stream {
         }
     }
 
-    /// Whether nothing more is sent, and nothing more is to be received.
+    /// Whether nothing remains to be sent or received.
     fn is_over(&self) -> bool {
         self.outgoing.is_over() && self.incoming.state != incoming::State::Open
     }

@@ -1,4 +1,4 @@
-//! The paths of a tunnel as the kernel reports them.
+//! Paths of a tunnel as the kernel reports them.
 //!
 //! The kernel counts for each path that it opens. A path of the configuration may be opened several
 //! times in the life of a tunnel, and its counters are the sums.
@@ -15,19 +15,19 @@ use super::mux::Lane;
 use crate::config::{self, Role};
 use crate::{Condition, PathState};
 
-/// The number of peer addresses that `far` distinguishes; further paths count with the last.
+/// Number of peer addresses that `far` distinguishes; further paths count with the last.
 const MOST: usize = 32;
 
 /// Headers of IP and TCP without options, bytes.
 const HEADERS_IPV4: u64 = 40;
 const HEADERS_IPV6: u64 = 60;
 
-/// The paths of a tunnel.
+/// Paths of a tunnel.
 #[derive(Debug)]
 pub struct Paths {
     rows: Vec<Row>,
     is_near: bool,
-    /// Whether it is a connection of Multipath TCP; `None` until known.
+    /// Whether the connection is one of Multipath TCP; `None` until known.
     pub multipath: Option<bool>,
     has_ended: bool,
 }
@@ -35,19 +35,19 @@ pub struct Paths {
 /// A path.
 #[derive(Debug)]
 pub struct Row {
-    /// As configured, or as seen by `far`.
+    /// Configured name, or the address that `far` sees.
     pub name: String,
-    /// The address by which its subflows are recognised: own, on `far` the peer's.
+    /// Address by which its subflows are recognised: the own one, on `far` the peer's.
     pub address: Option<IpAddr>,
-    /// As configured.
+    /// Configured interface.
     pub interface: Option<String>,
-    /// As configured.
+    /// Configured role.
     pub role: Role,
     /// Whether the address is configured; otherwise it is one of the interface's.
     pub is_fixed: bool,
     local: Option<IpAddr>,
-    /// The subflows of both connections. The second one is idle most of the time, so it does not
-    /// show whether the path works.
+    /// Subflows of both connections. The second one is idle most of the time, so it does not show
+    /// whether the path works.
     subflows: [Vec<Subflow>; 2],
     /// Counters of the subflows that are gone.
     past: Counters,
@@ -91,13 +91,13 @@ pub fn whole(socket: &Socket) -> io::Result<Subflow> {
 
 /// Whether a path works: it may be open although nothing returns over it.
 fn works(subflow: &Subflow) -> bool {
-    /// Timeouts in a row without an acknowledgement.
+    /// Successive timeouts without an acknowledgement after which a path does not work.
     const TIMEOUTS: u8 = 2;
     subflow.open && subflow.backoff < TIMEOUTS
 }
 
 impl Paths {
-    /// The paths of `near`, as configured.
+    /// Paths of `near`, as configured.
     pub fn near(paths: &[config::Path]) -> Paths {
         let row = |path: &config::Path| Row {
             interface: path.interface.clone(),
@@ -113,7 +113,7 @@ impl Paths {
         }
     }
 
-    /// The paths of `far`, which learns them as they open.
+    /// Paths of `far`, which learns them as they open.
     pub fn far() -> Paths {
         Paths {
             rows: Vec::new(),
@@ -178,7 +178,7 @@ impl Paths {
         Ok(vec![whole(socket)?])
     }
 
-    /// The row of a subflow, which is made if there is none.
+    /// Row of a subflow, which is added if there is none.
     fn index(&mut self, subflow: &Subflow) -> usize {
         let end = if self.is_near {
             subflow.local
@@ -205,7 +205,7 @@ impl Paths {
         self.rows.len() - 1
     }
 
-    /// The tunnel is closed: paths neither open nor die any more.
+    /// Records that the tunnel is closed: paths neither open nor die any more.
     pub fn end(&mut self) {
         self.has_ended = true;
         for row in self.rows.iter().filter(|row| is_used(row.condition)) {
@@ -213,7 +213,7 @@ impl Paths {
         }
     }
 
-    /// What [`Tunnel::paths`](crate::Tunnel::paths) gives.
+    /// States for [`Tunnel::paths`](crate::Tunnel::paths).
     pub fn states(&self) -> Vec<PathState> {
         self.rows.iter().map(Row::state).collect()
     }
@@ -235,34 +235,34 @@ impl Row {
         }
     }
 
-    /// Whether data is acknowledged over it.
+    /// Whether data sent over the path is acknowledged.
     pub fn works(&self) -> bool {
         is_used(self.condition) && !self.has_timed_out()
     }
 
-    /// Whether what this end has sent last was not acknowledged in time.
+    /// Whether the data that this end sent last was not acknowledged in time.
     pub fn has_timed_out(&self) -> bool {
         let mut present = self.present().iter();
         present.any(|subflow| subflow.open && subflow.backoff > 0)
     }
 
-    /// Address, interface and whether it is a backup: its endpoint.
+    /// Endpoint of the path: address, interface, and whether it is a backup.
     pub fn endpoint(&self) -> (Option<IpAddr>, Option<String>, bool) {
         let is_backup = self.role == Role::Backup;
         (self.address, self.interface.clone(), is_backup)
     }
 
-    /// Whether it should be opened anew.
+    /// Whether the path should be opened anew.
     pub fn is_missing(&self) -> bool {
         matches!(self.condition, Condition::Opening | Condition::Dead)
     }
 
-    /// The subflows of the first connection.
+    /// Subflows of the first connection.
     fn present(&self) -> &[Subflow] {
         &self.subflows[Lane::Bulk as usize]
     }
 
-    /// Takes what the kernel reports; how the path has changed, if it has opened or ended.
+    /// Takes the kernel's report. Returns the change of the path, if it has opened or ended.
     fn update(&mut self, seen: [Vec<Subflow>; 2], multipath: bool) -> Option<&'static str> {
         for (subflows, seen) in self.subflows.iter_mut().zip(seen) {
             for before in std::mem::replace(subflows, seen) {

@@ -1,4 +1,4 @@
-//! How much each path may carry: its rate, and its weight.
+//! Allowances of paths, by their rates and weights.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::library::UDP_HEADERS;
 use super::paths::Entry;
 use crate::config::Role;
 
-/// How often allowances are computed.
+/// Interval at which allowances are computed.
 pub(super) const PERIOD: Duration = Duration::from_millis(25);
 
-/// Every path may send this much in a [`PERIOD`], bytes, so that it can be watched.
+/// Allowance of every path in a [`PERIOD`], bytes, without which it could not be watched.
 const WATCHED: u64 = 3000;
 
 /// Gives each open path its allowance and its status.
@@ -36,7 +36,7 @@ pub(super) fn allow(entries: &mut [Entry]) {
     }
 }
 
-/// What may be in flight, bytes: what makes a short queue, while another path works.
+/// Most bytes in flight: while another path works, as many as make a short queue.
 fn in_flight(entry: &mut Entry, another_works: bool) -> u64 {
     let flight = entry.open.as_ref().and_then(|open| {
         let (rtt, base_rtt, _) = open.measured();

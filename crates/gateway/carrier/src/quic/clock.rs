@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-/// The time.
+/// Present time.
 pub(super) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }

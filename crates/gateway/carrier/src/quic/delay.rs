@@ -1,21 +1,21 @@
-//! Bounds the queue that a path gets while another works.
+//! Bound of a path's queue while another path works.
 //!
 //! A link with a long queue, which loss-based rules fill, holds up the streams of all paths: their
-//! data waits for what is in this queue. In flight is therefore at most what the path delivers in
-//! its smallest round-trip time and [`QUEUE`] (Little's law).
+//! data waits for what is in this queue. Data in flight is therefore bounded by what the path
+//! delivers in its smallest round-trip time and [`QUEUE`] (Little's law).
 
 use std::time::{Duration, Instant};
 
-/// The longest queue, as a delay: what a link with a usual queue of 100 ms has is not bounded.
+/// Longest queue, as a delay. A link with a usual queue of 100 ms is not bounded.
 const QUEUE: Duration = Duration::from_millis(125);
 
-/// What may always be in flight, bytes: a path beside others in the same queue keeps a share.
+/// Least bound, bytes: a path beside others in the same queue keeps a share.
 const LEAST: u64 = 64 << 10;
 
-/// The factor by which the bound grows in a round trip while the queue is shorter.
+/// Factor by which the bound grows in a round trip while the queue is shorter.
 const GROWTH: f64 = 1.25;
 
-/// What a path has in flight, and how long that takes.
+/// Data in flight over a path, with its round-trip times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flight {
     pub bytes: u64,
@@ -23,16 +23,16 @@ pub(super) struct Flight {
     pub base_rtt: Duration,
 }
 
-/// The bound of one path.
+/// Bound of one path.
 #[derive(Debug, Default)]
 pub(super) struct DelayBound {
     bytes: Option<u64>,
-    /// When the last change shows in the round-trip time.
+    /// Time from which on the round-trip time shows the last change.
     next: Option<Instant>,
 }
 
 impl DelayBound {
-    /// What may be in flight now, bytes.
+    /// Bytes that may be in flight now.
     pub fn allowed(&mut self, flight: Flight, now: Instant) -> u64 {
         if self.next.is_none_or(|next| now >= next) {
             self.next = Some(now + flight.rtt);
@@ -40,7 +40,7 @@ impl DelayBound {
             let ratio = longest.as_secs_f64() / flight.rtt.as_secs_f64().max(1e-6);
             self.bytes = match self.bytes {
                 _ if ratio < 1.0 => Some(((flight.bytes as f64 * ratio) as u64).max(LEAST)),
-                // It limits no more.
+                // The bound limits no more.
                 Some(bytes) if flight.bytes < bytes / 2 => None,
                 bytes => bytes.map(|bytes| (bytes as f64 * ratio.min(GROWTH)) as u64),
             };
@@ -48,7 +48,7 @@ impl DelayBound {
         self.bytes.unwrap_or(u64::MAX)
     }
 
-    /// Bounds nothing: no other path works.
+    /// Lifts the bound, because no other path works.
     pub fn lift(&mut self) {
         *self = DelayBound::default();
     }
@@ -58,7 +58,8 @@ impl DelayBound {
 mod tests {
     use super::*;
 
-    /// A link of 1.5 MB/s, 70 ms and a queue without end, and a sender that fills what it may.
+    /// Queue and allowance after this time, over a link of 1.5 MB/s, 70 ms and a queue without end,
+    /// of a sender that fills what it may.
     fn queue_after(seconds: u32, window: u64) -> (Duration, u64) {
         const RATE: f64 = 1.5e6;
         let base_rtt = Duration::from_millis(70);

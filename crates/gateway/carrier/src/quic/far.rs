@@ -1,4 +1,4 @@
-//! The paths of `far`: what `near` says about them.
+//! Paths of `far`, as `near` announces them.
 
 use super::allowance;
 use super::control::Opens;
@@ -6,22 +6,23 @@ use super::library::{Connection, Event};
 use super::paths::{Entry, Paths};
 use super::share::Share;
 
-/// Paths of which `near` may speak.
+/// Most paths that `near` may announce.
 const MAX_ENTRIES: usize = 64;
 
-/// The paths of `far`, in the order in which they opened first.
+/// Paths of `far`, in the order in which they opened first.
 #[derive(Debug)]
 pub(super) struct Followed {
     pub paths: Paths,
     announced: Announced,
 }
 
-/// Paths that `near` opens and of which nothing has arrived yet, at most one of each name.
+/// Paths that `near` has announced and over which nothing has arrived yet, at most one of each
+/// name.
 #[derive(Debug, Default)]
 pub(super) struct Announced(pub Vec<Opens>);
 
 impl Announced {
-    /// `near` opens a path, one of these or another.
+    /// Adds a path that `near` opens, one of these or another.
     ///
     /// # Errors
     /// If it opens more than it may.
@@ -35,7 +36,7 @@ impl Announced {
     }
 }
 
-/// The entry of an announced path, which is a new one if its name is.
+/// Entry of an announced path. A new name gets a new entry.
 pub(super) fn entry_of(entries: &mut Vec<Entry>, message: Opens) -> &mut Entry {
     let known = entries.iter().position(|it| it.name == message.name);
     let place = known.unwrap_or_else(|| {
@@ -47,7 +48,7 @@ pub(super) fn entry_of(entries: &mut Vec<Entry>, message: Opens) -> &mut Entry {
 }
 
 impl Followed {
-    /// No path yet.
+    /// A `far` without paths.
     pub fn new(connection: Connection) -> Followed {
         Followed {
             paths: Paths::new(connection, Vec::new()),
@@ -55,7 +56,7 @@ impl Followed {
         }
     }
 
-    /// `near` opens a path.
+    /// Takes the message that `near` opens a path.
     ///
     /// # Errors
     /// If it opens more than it may.
@@ -63,8 +64,8 @@ impl Followed {
         self.announced.add(message, &self.paths.entries)
     }
 
-    /// Handles what has happened, finds announced paths that have opened, gives all their
-    /// allowances, and closes paths that lose what `far` sends: `near` does not detect them,
+    /// Handles events, finds announced paths that have opened, gives all their allowances, and
+    /// closes paths that lose `far`'s data: `near` does not detect them,
     /// because it receives `far`'s data over another path.
     pub fn step(&mut self, events: Vec<Event>) {
         for event in events {

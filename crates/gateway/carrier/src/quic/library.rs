@@ -34,7 +34,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The controller of its paths.
+    /// Controller of its paths.
     pub fn controller(&self) -> &SharedController {
         &self.controller
     }
@@ -70,7 +70,7 @@ impl Connection {
         let sent = self.inner.send_datagram(datagram);
         sent.map_err(|error| match error {
             SendDatagramError::ConnectionLost(error) => NotSent::Closed(closed(error)),
-            // The peer takes datagrams, because it is such an end, too.
+            // The peer accepts datagrams, as this end does.
             SendDatagramError::TooLarge
             | SendDatagramError::UnsupportedByPeer
             | SendDatagramError::Disabled => {
@@ -89,17 +89,17 @@ impl Connection {
         self.inner.read_datagram().await.map_err(closed)
     }
 
-    /// Waits until it is closed.
+    /// Waits until the connection is closed.
     pub async fn closed(&self) -> Closed {
         closed(self.inner.closed().await)
     }
 
-    /// Whether it is closed.
+    /// Whether the connection is closed.
     pub fn is_closed(&self) -> bool {
         self.inner.close_reason().is_some()
     }
 
-    /// Closes it with a code of our own: 0 as its user wants, 2 because of the peer's fault. The
+    /// Closes the connection with a code of our own: 0 for its user, 2 for a fault of the peer. The
     /// first reason counts: the library would replace it.
     pub fn close(&self, code: u32, reason: &str) {
         if !self.is_closed() {
@@ -129,26 +129,26 @@ impl Connection {
         self.inner.path(number.into()).is_some()
     }
 
-    /// What happens to its paths from now on.
+    /// Events of its paths from now on.
     pub fn events(&self) -> Events {
         Events(self.inner.path_events())
     }
 }
 
-/// What happens to the paths of a connection.
+/// Events of a connection's paths.
 pub struct Events(PathEvents);
 
-/// Something that has happened to the path with this number.
+/// Event of the path with this number.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
-    /// It was closed, by either end or by the library.
+    /// The path was closed, by either end or by the library.
     Abandoned(u32),
-    /// The peer prefers other paths to it, or does not.
+    /// The peer prefers other paths to it, or no longer does.
     IsBackup(u32, bool),
 }
 
 impl Events {
-    /// What has happened meanwhile.
+    /// Takes the events since the last call.
     pub fn take(&mut self) -> Vec<Event> {
         let mut taken = Vec::new();
         while let Some(Some(event)) = self.0.next().now_or_never() {
@@ -165,12 +165,12 @@ impl Events {
     }
 }
 
-/// The library shows the number, and does not give it otherwise.
+/// Number of a path, which the library gives only as text.
 fn number(id: PathId) -> u32 {
     id.to_string().parse().expect("a path's number")
 }
 
-/// Why a connection failed.
+/// Reason of a connection's failure.
 fn closed(error: ConnectionError) -> Closed {
     Closed(match error {
         ConnectionError::ApplicationClosed(close) if !close.reason.is_empty() => {

@@ -1,4 +1,4 @@
-//! The paths of `near`, as configured.
+//! Paths of `near`, as configured.
 
 use super::allowance;
 use super::control::Opens;
@@ -6,8 +6,8 @@ use super::library::{Connection, Event, Sockets};
 use super::paths::{Entry, Paths};
 use super::share::Share;
 
-/// The paths to these sockets, of which `first` has carried the handshake, and what is to be said
-/// of it.
+/// Paths over these sockets, of which `first` has carried the handshake, and the message that it is
+/// open.
 pub(super) fn paths(connection: &Connection, sockets: &Sockets, first: usize) -> (Paths, Opens) {
     let entries = sockets.slots().iter().map(|slot| {
         let path = &slot.config;
@@ -22,7 +22,7 @@ pub(super) fn paths(connection: &Connection, sockets: &Sockets, first: usize) ->
     (paths, opens)
 }
 
-/// Handles what has happened, and timers that have expired. Returns the paths that open.
+/// Handles events and expired timers. Returns the paths that open.
 pub(super) fn step(paths: &mut Paths, events: Vec<Event>) -> Vec<Opens> {
     for event in events {
         match event {

@@ -1,4 +1,4 @@
-//! What an end knows of its paths, whichever numbers the library gives them.
+//! Paths of an end, whichever numbers the library gives them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,43 +14,43 @@ use super::share::Share;
 use crate::config::Role;
 use crate::{Condition, PathState};
 
-/// How often a path on which nothing is in flight is pinged, while the tunnel carries data, and
-/// while it does not.
+/// Interval of the pings of a path with nothing in flight; `IDLE_PING` while the tunnel carries no
+/// data.
 const PING: Duration = Duration::from_millis(100);
 const IDLE_PING: Duration = Duration::from_secs(1);
 
-/// A tunnel that carried nothing for this long is idle.
+/// Time without data after which a tunnel is idle.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// What pings and their acknowledgements take on a path in one [`PERIOD`](super::allowance::PERIOD)
-/// at most, bytes.
+/// Most bytes that pings and their acknowledgements take on a path in one
+/// [`PERIOD`](super::allowance::PERIOD).
 const PING_BYTES: u64 = 400;
 
-/// A path by its name.
+/// A path, identified by its name.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// As configured at `near`.
+    /// Name that is configured at `near`.
     pub name: String,
-    /// As configured at `near`.
+    /// Role that is configured at `near`.
     pub role: Role,
-    /// What it may carry.
+    /// Limits of its load.
     pub share: Share,
-    /// The library's path.
+    /// Open path of the library.
     pub open: Option<Path>,
-    /// Whether it works.
+    /// Judge of whether the path works.
     pub watch: PathWatch,
-    /// It may be dead, and another works: neither data nor acknowledgements go over it, which the
-    /// library would send again late.
+    /// Whether the path may be dead while another works. Then neither data nor acknowledgements go
+    /// over it, which the library would send again late.
     pub is_suspected: bool,
-    /// Whether the other end prefers others.
+    /// Whether the other end prefers other paths.
     is_backup_of_peer: bool,
-    /// How long its queue may become.
+    /// Bound of its queue.
     pub delay: DelayBound,
-    /// How often it was found dead.
+    /// Number of times that the path was found dead.
     pub deaths: u64,
-    /// The configuration and the socket, at `near`.
+    /// Configuration and socket, at `near`.
     pub slot: Option<Arc<Slot>>,
-    /// The counters of the library's paths before.
+    /// Counters of the library's earlier paths.
     past: Counters,
 }
 
@@ -88,13 +88,13 @@ impl Entry {
         counters.sent_bytes + counters.received_bytes
     }
 
-    /// Whether it is not to be used.
+    /// Whether the path is not to be used.
     fn is_off(&self) -> bool {
         let cap = self.slot.as_ref().and_then(|slot| slot.config.cap_bytes);
         self.role == Role::Never || cap.is_some_and(|cap| self.carried() >= cap)
     }
 
-    /// The library has this path open.
+    /// Records the library's path, which is open now.
     pub fn opened(&mut self, path: Path) {
         self.release("path closed: it is opened anew");
         tracing::info!(path = self.name, id = path.number(), "path opened");
@@ -103,7 +103,7 @@ impl Entry {
         self.open = Some(path);
     }
 
-    /// The library has closed its path, if it was open, which is logged so.
+    /// Records that the library has closed its path, if it was open, and logs why.
     pub fn closed(&mut self, why: &str) {
         if self.open.is_some() {
             self.release(why);
@@ -121,8 +121,8 @@ impl Entry {
         }
     }
 
-    /// Whether the other end suspects it: it prefers others, and nothing else is a reason to. A
-    /// used-up share is known to `near` alone.
+    /// Whether the other end suspects the path: it prefers others, for which there is no other
+    /// reason. Only `near` knows that a share is used up.
     fn is_suspected_by_peer(&self) -> bool {
         self.is_backup_of_peer && self.role == Role::Available && self.share.weight >= 1.0
     }
@@ -176,7 +176,7 @@ impl Drop for Entry {
     }
 }
 
-/// The paths of a tunnel.
+/// Paths of a tunnel.
 #[derive(Debug)]
 pub(super) struct Paths {
     pub connection: Connection,
@@ -185,7 +185,7 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// These paths, none of which is open.
+    /// A tunnel with these paths, none of which is open.
     pub fn new(connection: Connection, entries: Vec<Entry>) -> Paths {
         Paths {
             connection,
@@ -194,32 +194,32 @@ impl Paths {
         }
     }
 
-    /// The states of the paths.
+    /// States of the paths.
     pub fn states(&self) -> Vec<PathState> {
         self.entries.iter().map(Entry::state).collect()
     }
 
-    /// Uses a path no more.
+    /// Turns a path off.
     pub fn turn_off(&mut self, name: &str) {
         let named = self.entries.iter_mut().filter(|entry| entry.name == name);
         named.for_each(|entry| entry.role = Role::Never);
     }
 
-    /// The entry of the library's path with this number.
+    /// Entry of the library's path with this number.
     pub fn entry(&mut self, number: u32) -> Option<&mut Entry> {
         let is_it = |open: &Path| open.number() == number;
         let mut entries = self.entries.iter_mut();
         entries.find(|entry| entry.open.as_ref().is_some_and(is_it))
     }
 
-    /// The other end prefers others to a path, or does not.
+    /// Records whether the other end prefers others to a path.
     pub fn set_backup_of_peer(&mut self, number: u32, is_backup: bool) {
         if let Some(entry) = self.entry(number) {
             entry.is_backup_of_peer = is_backup;
         }
     }
 
-    /// The other end has closed a path, or could not be reached over it.
+    /// Records that the other end has closed a path, or could not be reached over it.
     pub fn abandoned(&mut self, number: u32) {
         if let Some(entry) = self.entry(number) {
             entry.deaths += 1;
@@ -227,8 +227,8 @@ impl Paths {
         }
     }
 
-    /// Probes suspected paths, leaves and closes dead ones while another works, and closes those
-    /// that are to be used no more; opens those that answer, the fastest first. If none works all
+    /// Probes suspected paths, leaves and closes dead ones while another works, closes paths that
+    /// are to be used no more, and opens those that answer, the fastest first. If none works all
     /// stay open until one answers. Returns the paths that open.
     pub fn watch(&mut self) -> Vec<Opens> {
         let now = now();
@@ -275,7 +275,7 @@ impl Paths {
     }
 }
 
-/// Tells the watch of a path what has returned over it.
+/// Informs the watch of a path of what has returned over it.
 fn hear(entry: &mut Entry) {
     if let Some(open) = &entry.open {
         let (silent_since, rtt) = open.heard();
@@ -291,7 +291,7 @@ fn hear(entry: &mut Entry) {
     }
 }
 
-/// The fastest path for packets of others that may be dead, and its round-trip time.
+/// Fastest path for packets of others that may be dead, and its round-trip time.
 fn detour(entries: &[Entry], now: Instant) -> Option<(Arc<Slot>, Duration)> {
     let sound = entries.iter().filter(|entry| entry.watch.is_sound(now));
     let slots = sound.filter_map(|entry| {
@@ -301,7 +301,7 @@ fn detour(entries: &[Entry], now: Instant) -> Option<(Arc<Slot>, Duration)> {
     slots.min_by_key(|(_, rtt)| *rtt)
 }
 
-/// Sends no data over a path whose packets go over another's network, only PINGs.
+/// Stops sending data over a path, and sends its packets, only PINGs, over another's network.
 fn leave(entry: &mut Entry, now: Instant, other: Duration) {
     entry.watch.leaves(now, other);
     entry.is_suspected = true;
@@ -330,7 +330,7 @@ fn turn_off(connection: &Connection, entry: &mut Entry) {
     }
 }
 
-/// Opens a path of the library, in the place of the old one, if there is one: the last path cannot
+/// Opens a path of the library in the place of the old one, if there is one: the last path cannot
 /// be closed before another is open.
 fn open(connection: &Connection, entry: &mut Entry) -> Option<Opens> {
     let slot = entry.slot.as_ref()?;
@@ -349,12 +349,12 @@ fn open(connection: &Connection, entry: &mut Entry) -> Option<Opens> {
 struct Pings {
     last: Instant,
     carried: u64,
-    /// When the tunnel last carried data.
+    /// Time at which the tunnel last carried data.
     active: Instant,
 }
 
 impl Pings {
-    /// As if the tunnel had just carried data.
+    /// Pings of a tunnel that has just carried data.
     fn new() -> Pings {
         let now = now();
         Pings {

@@ -1,4 +1,4 @@
-//! Reads a stream whose data arrives over paths with different delays.
+//! Reader of a stream whose data arrives over paths with different delays.
 //!
 //! Data is taken from the library as it arrives and put in order here. The library keeps every
 //! datagram of a stream that was not read as a piece of its own, and closes the connection beyond
@@ -23,14 +23,14 @@ use super::library::{Failure, Pieces};
 use crate::Incoming;
 use crate::window::{FIRST, Read, stalled};
 
-/// How often a reader whose data is not read looks whether the stream was reset.
+/// Interval at which a reader with unread data checks whether the stream was reset.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What the pieces that wait for earlier data may be on average at least when there are most of
-/// them, bytes. Each takes about 100 bytes more.
+/// Least mean size of the pieces that wait for earlier data when there are most of them, bytes.
+/// Each takes about 100 bytes more.
 const PIECE: usize = 1 << 10;
 
-/// The pieces of all streams of a tunnel that wait for earlier data.
+/// Number of pieces that wait for earlier data in all streams of a tunnel.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pieces: AtomicUsize,
@@ -38,7 +38,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// As many as may be in a buffer of this size.
+    /// A limit for a buffer of this size.
     pub fn new(buffer_bytes: usize) -> Waiting {
         Waiting {
             pieces: AtomicUsize::new(0),
@@ -47,26 +47,26 @@ impl Waiting {
     }
 }
 
-/// A stream's data in order.
+/// Data of a stream, in order.
 pub(super) struct Reader {
     stream: Pieces,
     order: Order,
     credit: Arc<Credit>,
-    /// The position up to which the peer may send.
+    /// Position up to which the peer may send.
     limit: u64,
-    /// What the windows were told last.
+    /// Last report to the windows.
     told: Read,
-    /// Ready when the stream is to be reset, because it was not read.
+    /// Ready when the stream is to be reset because it was not read.
     stalled: Pin<Box<WaitForCancellationFutureOwned>>,
     is_over: bool,
     /// Cause of the end of data. The library reports it once, and an end of stream afterwards.
     failure: Option<Failure>,
-    /// When to look again whether the stream was reset.
+    /// Timer of the next check whether the stream was reset.
     look: Option<Pin<Box<Sleep>>>,
 }
 
 impl Reader {
-    /// Reads this stream, of which nothing was read yet.
+    /// A reader of this stream, of which nothing was read yet.
     pub fn new(stream: Pieces, credit: Arc<Credit>, waiting: Arc<Waiting>) -> Reader {
         Reader {
             order: Order::new(waiting),
@@ -109,7 +109,7 @@ impl Reader {
         }
     }
 
-    /// Tells the windows what was taken and what waits.
+    /// Reports taken and waiting data to the windows.
     fn tell(&mut self, taken: usize, is_pending: bool) {
         let ahead = self.order.bytes as u64;
         let read = Read {
@@ -135,8 +135,8 @@ impl Drop for Reader {
 }
 
 impl Incoming for Reader {
-    /// Looks from time to time while there is unread data, which the library does not tell apart
-    /// from news.
+    /// Checks from time to time whether the stream was reset while there is unread data, which the
+    /// library does not distinguish from news.
     fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         if self.stalled.as_mut().poll(cx).is_ready() {
             return Poll::Ready(stalled());
@@ -180,21 +180,21 @@ impl AsyncRead for Reader {
     }
 }
 
-/// Puts pieces of a stream in order.
+/// Pieces of a stream, put in order.
 pub(super) struct Order {
-    /// The position of the next byte in order.
+    /// Position of the next byte in order.
     next: u64,
-    /// What is in order.
+    /// Data in order.
     front: Bytes,
-    /// What waits for earlier data, by position.
+    /// Data that waits for earlier data, by position.
     later: BTreeMap<u64, Bytes>,
-    /// Bytes in `later`.
+    /// Size of `later`, bytes.
     bytes: usize,
     waiting: Arc<Waiting>,
 }
 
 impl Order {
-    /// Nothing was received yet.
+    /// A stream of which nothing was received yet.
     pub fn new(waiting: Arc<Waiting>) -> Order {
         Order {
             next: 0,
@@ -205,8 +205,8 @@ impl Order {
         }
     }
 
-    /// Adds a piece that does not overlap others, when nothing is in order; `false` if it is beyond
-    /// the limit or too many wait in the tunnel.
+    /// Adds a piece that does not overlap others, when nothing is in order. Returns `false` if it
+    /// is beyond the limit or too many pieces wait in the tunnel.
     pub fn add(&mut self, offset: u64, piece: Bytes, limit: u64) -> bool {
         if offset + piece.len() as u64 > limit {
             return false;
@@ -227,7 +227,7 @@ impl Order {
         (self.bytes, self.later.len())
     }
 
-    /// Moves what is in order into `buf`, as far as it has room.
+    /// Moves data in order into `buf`, as far as there is room.
     pub fn take(&mut self, buf: &mut ReadBuf<'_>) {
         while buf.remaining() > 0 && (self.front.has_remaining() || self.advance()) {
             let taken = self.front.split_to(self.front.len().min(buf.remaining()));
@@ -280,7 +280,7 @@ mod tests {
         assert!(!add(&mut order, 8, b"ijk"));
         assert!(add(&mut order, 8, b"ij"));
         assert!(taken(&mut order, 9).is_empty());
-        // Two pieces wait in the tunnel.
+        // Two pieces may wait in the tunnel.
         assert!(!add(&mut Order::new(waiting.clone()), 1, b"x"));
         assert!(add(&mut order, 0, b"a"));
         assert_eq!(taken(&mut order, 9), b"a");

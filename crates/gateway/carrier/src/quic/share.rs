@@ -1,24 +1,24 @@
-//! The share of a path in what a tunnel carries.
+//! Share of a path in the data of a tunnel.
 
-/// What a path of a weight below 1 may be ahead of its share, bytes.
+/// Most bytes by which a path with a weight below 1 may be ahead of its share.
 const AHEAD: f64 = 65_536.0;
 
-/// A path that has used its share is used again once it may send this much, bytes.
+/// Credit, bytes, at which a path that had used up its share is used again.
 const WORTHWHILE: f64 = 16_384.0;
 
-/// Limits of what a path may carry: its rate, and its share of the bytes of all paths.
+/// Limits of a path: its rate, and its share of the bytes of all paths.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
     pub weight: f64,
-    /// Bytes per second.
+    /// Largest rate, bytes per second.
     pub rate: Option<f64>,
-    /// Bytes that do not count: sent while no path of weight 1 worked.
+    /// Bytes that do not count, because they were sent while no path of weight 1 worked.
     free: f64,
     pub used_up: bool,
 }
 
 impl Share {
-    /// A share as configured.
+    /// Share with this configuration.
     pub fn new(weight: f64, rate_mbps: Option<f64>) -> Share {
         Share {
             weight,
@@ -35,7 +35,7 @@ impl Share {
         credit
     }
 
-    /// Nothing limits the path now, and nothing that it sends counts later.
+    /// Suspends the limits: bytes sent meanwhile do not count later.
     pub fn pause(&mut self, own: u64, full: u64) {
         self.free = own as f64 - self.weight * full as f64;
         self.used_up = false;

@@ -1,4 +1,4 @@
-//! Writes a stream.
+//! Writer of a stream.
 
 use std::io;
 use std::pin::Pin;
@@ -20,14 +20,14 @@ mod turns;
 use turns::Turn;
 pub(super) use turns::Turns;
 
-/// How often a writer that has nothing to write looks whether the peer has stopped the stream.
+/// Interval at which an idle writer checks whether the peer has stopped the stream.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// A stream that is reset when it is dropped before its end was acknowledged.
 pub(super) struct Writer {
     stream: Sending,
     credit: Arc<Credit>,
-    /// Bytes.
+    /// Bytes written.
     written: u64,
     turn: Turn,
     account: Arc<Account>,
@@ -36,14 +36,14 @@ pub(super) struct Writer {
 
 enum State {
     Open,
-    /// When to look whether the stream was stopped.
+    /// Idle until the next check whether the stream was stopped.
     Idle(Pin<Box<Sleep>>),
     /// Shut down; ready when the peer has acknowledged the end or has stopped the stream.
     Ended(BoxFuture<'static, io::Result<()>>),
 }
 
 impl Writer {
-    /// Writes this stream.
+    /// A writer of this stream.
     pub fn new(
         stream: Sending,
         credit: Arc<Credit>,
@@ -61,8 +61,8 @@ impl Writer {
         }
     }
 
-    /// An error if the peer has stopped the stream. `SendStream::stopped` of the library would tell
-    /// without these looks, but it keeps something for each stream that is reset after its call.
+    /// Fails if the peer has stopped the stream. The library's `SendStream::stopped` would report
+    /// this without checks, but keeps state for each stream that is reset after its call.
     fn poll_look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.stream.poll_write(cx, &[])
     }

@@ -1,4 +1,4 @@
-//! The multiplexer without I/O: peers over every cut of the bytes.
+//! The multiplexer without I/O: two ends over every cut of the bytes.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ use tokio::io::ReadBuf;
 mod hostile;
 mod lanes;
 
-/// Small, so that they are reached.
+/// Limits that are small, so that they are reached.
 const LIMITS: Limits = Limits {
     streams: 4,
     stream_bytes: 40_000,
@@ -28,13 +28,13 @@ fn cx() -> Context<'static> {
 /// Both ends of a tunnel and the bytes between them.
 struct Tunnel {
     ends: [Mux; 2],
-    /// What each end has sent over each connection and the other one has not received.
+    /// Data that each end has sent over each connection and the other one has not received.
     on_way: [[Vec<u8>; 2]; 2],
     now: Instant,
     streams: HashMap<u32, [Half; 2]>,
 }
 
-/// What an end knows of a stream.
+/// An end's record of a stream.
 #[derive(Default)]
 struct Half {
     written: Vec<u8>,
@@ -42,9 +42,9 @@ struct Half {
     has_writer: bool,
     has_reader: bool,
     has_ended: bool,
-    /// The end was read.
+    /// Whether the end was read.
     is_complete: bool,
-    /// Reading has failed.
+    /// Whether reading has failed.
     has_failed: bool,
 }
 
@@ -58,12 +58,12 @@ enum Step {
     DropWriter(usize, usize),
     DropReader(usize, usize),
     Transmit(usize, Lane),
-    /// A part of what is on its way arrives.
+    /// A part of the data on its way arrives.
     Arrive(usize, Lane, usize),
     Wait(u64),
-    /// There is a second connection.
+    /// A second connection joins.
     Join,
-    /// An end leaves it.
+    /// An end leaves the second connection.
     Leave(usize),
 }
 
@@ -111,7 +111,7 @@ impl Tunnel {
         (half.has_writer, half.has_reader) = (true, true);
     }
 
-    /// One of the streams of which the end has what is asked for.
+    /// The `nth` stream of an end for which `has` holds.
     fn pick(&self, end: usize, nth: usize, has: impl Fn(&Half) -> bool) -> Option<u32> {
         let mut ids: Vec<u32> = self.streams.keys().copied().collect();
         ids.retain(|id| has(&self.streams[id][end]));
@@ -205,7 +205,7 @@ impl Tunnel {
         }
     }
 
-    /// Reads once; how much.
+    /// Reads once. Returns the number of bytes.
     fn read(&mut self, end: usize, id: u32, bytes: usize) -> usize {
         let mut space = vec![0; bytes.max(1)];
         let mut buffer = ReadBuf::new(&mut space);
@@ -256,9 +256,10 @@ impl Tunnel {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
-    /// However bytes are cut, whichever connection is late or fails, and whatever users do: what is
-    /// read is what was written, in order, and an end is an end of everything. Afterwards
-    /// everything arrives, what was ended is acknowledged, and all streams can be opened again.
+    /// Whatever the cuts of the bytes, the delays and failures of connections and the actions of
+    /// users, data is read as it was written, in order, and an end is an end of everything.
+    /// Afterwards everything arrives, every end is acknowledged, and all streams can be opened
+    /// again.
     #[test]
     fn every_byte_arrives_once_and_in_order(steps in prop::collection::vec(step(), 1..300)) {
         let mut tunnel = Tunnel::new();

@@ -1,4 +1,4 @@
-//! What waits in the kernel, and how much a peer may send.
+//! Data that waits in the kernel, and the windows of streams.
 
 use std::time::Duration;
 

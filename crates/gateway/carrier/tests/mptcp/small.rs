@@ -67,7 +67,7 @@ fn a_small_stream_does_not_wait_for_bulk_data_on_a_slower_path() {
     );
 }
 
-/// What it has not delivered arrives over the first connection.
+/// Data that the path has not delivered arrives over the first connection.
 #[test]
 fn small_streams_go_on_when_the_path_of_the_second_connection_dies() {
     if !can_run() {

@@ -1,4 +1,4 @@
-//! What a configuration must fulfil beyond the types of its values.
+//! Requirements of a configuration beyond the types of its values.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,13 +13,13 @@ use crate::carrier::{BBR, LONGEST_NAME, is_name};
 use crate::keys::{KeyPair, PublicKey};
 use crate::wire::{Destination, Head};
 
-/// The largest time in a configuration, s: a week.
+/// Largest time in a configuration, s: a week.
 const LONGEST_S: f64 = 7.0 * 86400.0;
 
-/// The longest name of an interface (Linux' IFNAMSIZ less its end).
+/// Longest name of an interface (Linux' IFNAMSIZ less its end).
 const LONGEST_INTERFACE: usize = 15;
 
-/// The faults of a configuration of `near`.
+/// Faults of a configuration of `near`.
 pub(super) fn near(near: &Near) -> Vec<Fault> {
     let mut faults = tunnel(&near.tunnel);
     faults.extend(allow_of_peers(&near.tunnel));
@@ -40,7 +40,7 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
     faults
 }
 
-/// The faults of a configuration of `far`.
+/// Faults of a configuration of `far`.
 pub(super) fn far(far: &Far) -> Vec<Fault> {
     let mut faults = tunnel(&far.tunnel);
     let key = Key::root("resolver");
@@ -57,7 +57,7 @@ pub(super) fn far(far: &Far) -> Vec<Fault> {
     faults
 }
 
-/// The keys of a tunnel.
+/// Keys of a tunnel.
 ///
 /// # Errors
 /// A fault per key that cannot be read.
@@ -128,7 +128,7 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Fault> {
     let key = Key::root("tunnel");
     let rule = match algorithm(&tunnel.algorithm) {
         Ok(rule) => Some(rule),
-        // The library's, or the kernel's.
+        // The name is the library's or the kernel's.
         Err(_) if has_it(tunnel) => None,
         Err(message) => return vec![key.key("algorithm").fault(message)],
     };
@@ -258,7 +258,7 @@ fn number(key: &Key, name: &str, value: f64, min: f64, max: f64) -> Option<Fault
     (!(min..=max).contains(&value)).then(|| key.key(name).fault(message))
 }
 
-/// The address of the status, with its key.
+/// Address of the status, with its key.
 pub(super) fn listener_of_operation(operation: &Operation) -> Option<(Key, SocketAddr)> {
     let key = Key::root("operation").key("status");
     operation.status.map(|at| (key, at))

@@ -1,18 +1,20 @@
-//! File descriptors: what the limits of a configuration need, and what the process may have.
+//! File descriptors: the number that the limits of a configuration need, and that the process may
+//! have.
 
 use anabranch_scenario::{Fault, Key};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::Limits;
 
-/// Descriptors of a connection of `near` at most: a UDP association by SOCKS has its TCP
-/// connection, its socket, and two with which `direct` sends.
+/// Most descriptors of a connection of `near`: a UDP association by SOCKS has its TCP connection,
+/// its socket, and two with which `direct` sends.
 pub const NEAR: usize = 4;
 
-/// Descriptors of a connection of `far` at most: a UDP association has a socket per family.
+/// Most descriptors of a connection of `far`: a UDP association has a socket per family.
 pub const FAR: usize = 2;
 
-/// Descriptors that are no connections': status page, listeners, handshakes, paths and tunnels.
+/// Descriptors of everything but connections: status page, listeners, handshakes, paths and
+/// tunnels.
 const RESERVE: usize = 512;
 
 /// Raises the limit of open files to what the process may have at most. The lower limit is for
@@ -28,7 +30,7 @@ pub fn raise() {
     }
 }
 
-/// The fault of limits for which the process can't have enough descriptors, `each` a connection.
+/// Fault of limits for which the process can't have enough descriptors, `each` a connection.
 pub fn fault(limits: &Limits, each: usize) -> Option<Fault> {
     let allowed = getrlimit(Resource::Nofile).maximum?;
     let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);

@@ -13,17 +13,17 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use super::special::Special;
 use crate::wire::{Destination, Host, Name};
 
-/// What happens to connections to some destinations.
+/// A rule: the action for some destinations.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// The destinations.
+    /// Destinations.
     pub to: Pattern,
-    /// What happens.
+    /// Action for them.
     pub via: Action,
 }
 
-/// What happens to a connection.
+/// Action for a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Action {
@@ -34,7 +34,7 @@ pub enum Action {
     Path(String),
     /// `direct`: `near` connects itself.
     Direct,
-    /// `refused`: nothing.
+    /// `refused`: nobody connects.
     Refused,
 }
 
@@ -67,14 +67,14 @@ impl TryFrom<String> for Action {
     }
 }
 
-/// What happens to connections to this destination: the first rule that matches counts. A network
+/// The action for connections to this destination: that of the first rule that matches. A network
 /// matches addresses only and a name names only, because `near` resolves only what goes directly.
 pub fn action(rules: &[Rule], destination: &Destination) -> Action {
     let rule = rules.iter().find(|rule| rule.to.matches(destination));
     rule.map(|rule| rule.via.clone()).unwrap_or_default()
 }
 
-/// The networks that must not have an address of a destination which is a name: those that are
+/// Networks in which a destination given by name must have no address: those that are
 /// refused by rules before the one that counts for the name.
 pub fn refused_networks(rules: &[Rule], destination: &Destination) -> Vec<IpNet> {
     if let Host::Ip(_) = destination.host {
@@ -141,7 +141,8 @@ impl Pattern {
             }
     }
 
-    /// Whether it is a destination and one of its addresses. An address that is not public must be
+    /// Whether the pattern matches a destination and one of its addresses. An address that is not
+    /// public must be
     /// in a network inside its special range.
     fn covers(&self, requested: &Destination, address: IpAddr, special: &Special) -> bool {
         match &self.hosts {
@@ -161,7 +162,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it is `*`, without or with ports.
+    /// Whether the pattern is `*`, without or with ports.
     pub fn is_any(&self) -> bool {
         self.hosts == Hosts::Any
     }
@@ -253,7 +254,7 @@ fn parse_ports(text: Option<&str>) -> Option<RangeInclusive<u16>> {
     (1 <= first && first <= last).then_some(first..=last)
 }
 
-/// A list of destinations: what `far` may connect to.
+/// A list of destinations that `far` may connect to.
 ///
 /// `far` resolves names, and the address decides. An address that is not public (private, loopback,
 /// link-local, an own one, ..., see [`Special`]) is allowed only by a network inside this special
@@ -267,7 +268,7 @@ pub struct Destinations(pub Vec<Allowed>);
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Allowed {
-    /// The destinations.
+    /// Destinations.
     pub to: Pattern,
     /// Allows addresses that are not public, too.
     #[serde(default)]
@@ -308,7 +309,7 @@ impl<'de> Deserialize<'de> for Allowed {
 }
 
 impl Destinations {
-    /// Whether some address of this host may be allowed: whether to resolve the name at all.
+    /// Whether some address of this host may be allowed, so that its name is worth resolving.
     pub fn may_allow(&self, requested: &Destination) -> bool {
         self.0.iter().any(|Allowed { to, .. }| {
             let is_name = matches!(requested.host, Host::Name(_));
@@ -316,8 +317,8 @@ impl Destinations {
         })
     }
 
-    /// Whether the requested host may be connected to at this address, which is its own or the one
-    /// that its name was resolved to.
+    /// Whether the requested host may be connected to at this address, its own or one that its name
+    /// was resolved to.
     pub fn allows(&self, requested: &Destination, address: IpAddr, special: &Special) -> bool {
         let at = resolved(requested, address);
         self.0.iter().any(|Allowed { to, private }| {

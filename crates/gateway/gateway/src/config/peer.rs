@@ -1,4 +1,4 @@
-//! Peers of a gateway: a public key, or a table with a key and what counts for it alone.
+//! Peers of a gateway: a public key, or a table with a key and settings for this peer alone.
 
 use std::fmt;
 

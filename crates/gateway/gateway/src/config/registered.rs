@@ -1,4 +1,4 @@
-//! What the running kernel has.
+//! Congestion controls of the running kernel.
 
 /// Whether the running kernel has registered this congestion control, as far as can be known.
 pub(super) fn kernel_has(name: &str) -> bool {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use if_addrs::{Interface, get_if_addrs};
 use ipnet::IpNet;
 
-/// The special ranges. IPv4-mapped addresses are missing, because they are converted before.
+/// Special ranges. IPv4-mapped addresses are missing, because they are converted before.
 static RANGES: LazyLock<Vec<IpNet>> = LazyLock::new(|| {
     let ranges = "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 \
         192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 \
@@ -21,10 +21,10 @@ static RANGES: LazyLock<Vec<IpNet>> = LazyLock::new(|| {
     ranges.split_whitespace().map(parse).collect()
 });
 
-/// How long the addresses of the interfaces are remembered.
+/// Time for which the addresses of the interfaces are remembered.
 const REMEMBER: Duration = Duration::from_secs(1);
 
-/// The addresses that are not public on this host: the special ranges and its own addresses.
+/// Addresses that are not public on this host: the special ranges and its own addresses.
 #[derive(Debug)]
 pub struct Special {
     /// Addresses of the interfaces; `None` if they are unknown, and then no address is public.
@@ -32,7 +32,7 @@ pub struct Special {
 }
 
 impl Special {
-    /// With the addresses that the interfaces had at most a second ago.
+    /// Special addresses, with those that the interfaces had at most a second ago.
     pub fn of_this_host() -> Arc<Special> {
         // A network namespace belongs to a thread.
         thread_local! {
@@ -50,24 +50,25 @@ impl Special {
         })
     }
 
-    /// With these addresses of the host.
+    /// Special addresses of a host with these own ones.
     pub fn with_own(own: impl IntoIterator<Item = IpAddr>) -> Special {
         Special {
             own: Some(own.into_iter().collect()),
         }
     }
 
-    /// Where the own addresses are unknown.
+    /// Special addresses of a host whose own ones are unknown.
     pub fn unknown() -> Special {
         Special { own: None }
     }
 
-    /// Whether the address is in no special range and no own address.
+    /// Whether the address is in no special range and not an own one.
     pub fn is_public(&self, address: IpAddr) -> bool {
         self.range_of(address).is_none()
     }
 
-    /// Whether a list with this network, which contains the address, allows it: it is public, or
+    /// Whether a list with this network, which contains the address, allows the address: it is
+    /// public, or
     /// the network is inside its special range, which for an own address is the address itself. The
     /// IPv4 address inside an IPv6 address must be public.
     pub fn network_allows(&self, network: &IpNet, address: IpAddr) -> bool {
@@ -78,7 +79,7 @@ impl Special {
         }
     }
 
-    /// The special range of an address. Loopback addresses are own ones by their range.
+    /// Special range of an address. Loopback addresses are own ones by their range.
     fn range_of(&self, address: IpAddr) -> Option<IpNet> {
         let own = self.own.as_ref();
         if !address.is_loopback() && own.is_none_or(|own| own.contains(&address)) {
@@ -89,7 +90,7 @@ impl Special {
     }
 }
 
-/// The IPv4 address to which NAT64 (RFC 6052) or 6to4 (RFC 3056) would translate.
+/// IPv4 address to which NAT64 (RFC 6052) or 6to4 (RFC 3056) would translate.
 fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(address) = address else {
         return None;

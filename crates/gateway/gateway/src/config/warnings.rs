@@ -1,4 +1,4 @@
-//! What is legal in a configuration and probably not meant.
+//! Warnings about values that are legal in a configuration and probably not meant.
 
 use std::net::SocketAddr;
 
@@ -52,7 +52,7 @@ pub(super) fn far(far: &Far) -> Vec<Fault> {
     warnings
 }
 
-/// `paths`: how many are used, where that is known.
+/// Warnings about a tunnel that uses this number of `paths`, where it is known.
 fn tunnel(tunnel: &Tunnel, paths: Option<usize>) -> Vec<Fault> {
     let key = Key::root("tunnel").key("algorithm");
     let Ok(rule) = algorithm(&tunnel.algorithm) else {
@@ -132,7 +132,7 @@ fn is_local(far: &str) -> bool {
             .is_ok_and(|far| far.ip().is_loopback())
 }
 
-/// The status has no password.
+/// Warning about a status that others can reach, since it has no password.
 fn public(operation: &Operation) -> Option<Fault> {
     let (key, address) = listener_of_operation(operation)?;
     let message =

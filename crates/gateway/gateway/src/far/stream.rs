@@ -39,7 +39,8 @@ pub async fn accept(shared: &Arc<Shared>, session: Session) {
     tokio::join!(streams, session.associations.distribute(&session.tunnel));
 }
 
-/// A near with the same carrier opens streams over it, and over QUIC sends only datagrams.
+/// Logs that near has another carrier. A near with the same one opens streams over it, and over
+/// QUIC sends only datagrams.
 fn compare_carriers(shared: &Shared, session: &Session) {
     if session.tunnel.carrier() != shared.config().tunnel.carrier {
         warn!(
@@ -79,7 +80,7 @@ async fn read_head(shared: &Shared, stream: &mut Stream) -> io::Result<Head> {
     read.inspect_err(|_| counters.refused_malformed.increment())
 }
 
-/// Does what the head says, if its peer has a place left for that.
+/// Serves the head's request, if its peer has a place left for that.
 async fn serve(shared: &Shared, session: &Session, stream: Stream, head: Head) -> io::Result<()> {
     let kind = match head {
         Head::Tcp(..) | Head::Udp(_) => Kind::Connection,

@@ -1,4 +1,4 @@
-//! UDP associations: a socket each.
+//! UDP associations, each with a socket.
 
 use std::io;
 use std::net::IpAddr;

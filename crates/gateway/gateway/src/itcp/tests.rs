@@ -9,7 +9,7 @@ use crate::carrier::Condition;
 /// Packets, bytes.
 const PACKET: u16 = 1000;
 
-/// Samples in all, and in a round.
+/// Number of all samples, and of those in a round.
 const ALL: u32 = 400;
 const ROUND: u32 = 20;
 
@@ -33,9 +33,9 @@ fn row(i: u32) -> BufferSample {
     }
 }
 
-/// Gives one sample after the other, split over two paths.
+/// A tunnel that gives one sample after the other, split over two paths.
 struct Rows {
-    /// The weights that were set, the first before any sample.
+    /// Weights that were set, the first before any sample.
     kappas: RefCell<Vec<f64>>,
 }
 
@@ -92,7 +92,7 @@ fn path(window_packets: f64, base_rtt_s: Option<f64>) -> PathState {
     }
 }
 
-/// The weights that the gateway sets, and those of the samples by hand.
+/// Weights that the gateway sets, and those of the samples by hand.
 async fn weights(guard: bool) -> (Vec<f64>, Vec<f64>) {
     let parameters = RateAdjustment {
         samples: ROUND,

@@ -11,7 +11,7 @@ const AAAA: u16 = 28;
 const IN: u16 = 1;
 const NXDOMAIN: u8 = 3;
 
-/// The queries for the IPv6 and the IPv4 addresses of a name.
+/// Queries for the IPv6 and the IPv4 addresses of a name.
 pub fn queries(name: &Name) -> [Vec<u8>; 2] {
     [AAAA, A].map(|kind| {
         const RECURSION_DESIRED: u8 = 0x01;
@@ -26,7 +26,7 @@ pub fn queries(name: &Name) -> [Vec<u8>; 2] {
     })
 }
 
-/// The addresses in an answer and how long it is valid. Answers of a recursive server contain the
+/// Addresses in an answer and their time to live. Answers of a recursive server contain the
 /// whole chain of aliases. `None` if the server reports a failure other than that there is no such
 /// name, or the answer is malformed.
 pub fn addresses(answer: &[u8]) -> Option<(Vec<IpAddr>, Duration)> {

@@ -1,4 +1,4 @@
-//! Asks a DNS server (RFC 1035; RFC 5452 against forged answers).
+//! Queries to a DNS server (RFC 1035; RFC 5452 against forged answers).
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,10 +14,11 @@ use crate::random;
 use crate::socket::receive_from;
 use crate::wire::{encode_frame, read_frame};
 
-/// When a query over UDP is repeated.
+/// Time after which a query over UDP is repeated.
 const REPEAT: Duration = Duration::from_millis(1500);
 
-/// The server's answer: over UDP, and over TCP if it is truncated there. Each query has a random
+/// Asks the server. Returns its answer: over UDP, and over TCP if it is truncated there. Each query
+/// has a random
 /// number and a port of its own. Waits for as long as it is polled.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How long a query may take.
+/// Longest time of a query.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Largest query, bytes. Queries have one question and a few options.
@@ -19,7 +19,7 @@ const RESPONSE_AND_OPCODE: u8 = 0xf8;
 const MIN_UDP: u16 = 512;
 const MAX_UDP: u16 = 1400;
 
-/// What a relay must know of a query.
+/// Parts of a query that a relay must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Query<'a> {
     /// Number of the query.
@@ -112,13 +112,14 @@ pub(super) fn count(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// Where the question ends that follows the header.
+/// Position after the question that follows the header.
 pub(super) fn skip_question(message: &[u8]) -> Option<usize> {
     let end = skip_name(message, HEADER, Pointers::Refused)? + 4;
     (end <= message.len()).then_some(end)
 }
 
-/// Whether a name may end with a pointer (RFC 1035, section 4.1.4). A name in a query has none, and
+/// Permission of a name to end with a pointer (RFC 1035, section 4.1.4). A name in a query has
+/// none, and
 /// one in an OPT record is the root.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Pointers {
@@ -126,7 +127,7 @@ pub(super) enum Pointers {
     Refused,
 }
 
-/// Where the name ends that begins at `at`.
+/// Position after the name that begins at `at`.
 pub(super) fn skip_name(message: &[u8], mut at: usize, pointers: Pointers) -> Option<usize> {
     const POINTER: u8 = 0xc0;
     let start = at;

@@ -1,4 +1,4 @@
-//! Keeps a tunnel established.
+//! Maintenance of one tunnel.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,22 +15,22 @@ use crate::config;
 use crate::itcp;
 use crate::names::resolve_far;
 
-/// The pause after a failed attempt: doubled from the first to the last.
+/// Pause after a failed attempt. It doubles up to `LAST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause of a tunnel that another one can stand in for, and that may never be
-/// established: networks block UDP.
+/// Longest pause of a tunnel that another one can stand in for, and that may never be established:
+/// networks block UDP.
 const LAST_PAUSE_OF_DATAGRAMS: Duration = Duration::from_secs(64);
 
-/// When another attempt starts beside one that has not finished: a handshake that began before far
-/// was back would otherwise be repeated too late.
+/// Time after which another attempt starts beside one that has not finished: a handshake that began
+/// before far was back would otherwise be repeated too late.
 const OVERLAP: Duration = Duration::from_secs(1);
 
-/// Causes that are logged until there is a tunnel, each once: they may take turns.
+/// Number of causes that are logged until there is a tunnel, each once: they may take turns.
 const MESSAGES: usize = 16;
 
-/// How long an attempt may take.
+/// Longest time of an attempt.
 const ATTEMPT: Duration = Duration::from_secs(10);
 
 /// Time without an answer after which far may not know the tunnel any more. Over TCP far's kernel
@@ -43,27 +43,27 @@ fn silence(tunnel: &Tunnel) -> Duration {
     }
 }
 
-/// How often that is checked.
+/// Interval at which the silence is checked.
 const OBSERVE: Duration = Duration::from_millis(200);
 
-/// How long the tunnel may then take to answer, too: a carrier tries a dead path every half second,
-/// and then takes some round trips.
+/// Time that the tunnel then has to answer, too: a carrier tries a dead path every half second, and
+/// then takes some round trips.
 const RETURN: Duration = Duration::from_secs(1);
 
-/// How long a connection waits for a tunnel.
+/// Longest time that a connection waits for a tunnel.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Keeps the tunnel over some paths established.
+/// Keeper of one tunnel, over some paths.
 #[derive(Debug, Default)]
 pub struct Connector(watch::Sender<Option<Tunnel>>);
 
 impl Connector {
-    /// The tunnel, if there is one now.
+    /// The tunnel, if it is established now.
     pub fn established(&self) -> Option<Tunnel> {
         self.0.borrow().clone()
     }
 
-    /// The tunnel, other than `lost`; waits a while until there is one.
+    /// The tunnel, other than `lost`; waits a while until it is established.
     pub async fn tunnel(&self, lost: Option<&Tunnel>) -> Option<Tunnel> {
         let usable = |new: &Option<Tunnel>| {
             let new = new.as_ref();
@@ -105,7 +105,7 @@ impl Connector {
         paths: &[config::Path],
         tunnel: &Tunnel,
     ) -> Option<Tunnel> {
-        info!(way = %id, "tunnel established");
+        info!(tunnel = %id, "tunnel established");
         shared.counters.tunnels_established.increment();
         let active = shared.counters.active_tunnels.hold();
         let itcp = shared.config().tunnel.itcp.clone();
@@ -125,13 +125,13 @@ impl Connector {
         });
         drop((close, active));
         shared.counters.tunnels_closed.increment();
-        warn!(way = %id, "{reason}");
+        warn!(tunnel = %id, "{reason}");
         next
     }
 }
 
-/// A new tunnel, once far answers a new handshake and nothing in this tunnel: far was killed and
-/// started again, and this tunnel would only notice after a long time.
+/// Establishes a new tunnel, once far answers a new handshake and nothing in this tunnel: far was
+/// killed and started again, and this tunnel would notice only after a long time.
 async fn replacement(
     shared: &Arc<Shared>,
     id: &TunnelId,
@@ -154,7 +154,8 @@ async fn replacement(
     }
 }
 
-/// Waits until nothing was received for a while although something was sent; what was received.
+/// Waits until nothing was received for a while although something was sent. Returns the bytes
+/// received.
 async fn silent(tunnel: &Tunnel) -> u64 {
     let (mut sent, mut received) = bytes(tunnel);
     let mut since = Instant::now();
@@ -185,7 +186,7 @@ fn bytes(tunnel: &Tunnel) -> (u64, u64) {
     (sent, paths.iter().map(|path| path.received_bytes).sum())
 }
 
-/// Closes the tunnel, also when its task is cancelled.
+/// Guard that closes the tunnel, also when its task is cancelled.
 struct CloseOnDrop<'a>(&'a Tunnel);
 
 impl Drop for CloseOnDrop<'_> {
@@ -215,9 +216,9 @@ async fn establish(shared: &Arc<Shared>, id: &TunnelId, paths: &[config::Path]) 
         };
         shared.counters.tunnels_failed.increment();
         if logged.contains(&message) || logged.len() == MESSAGES {
-            debug!(way = %id, "no tunnel: {message}");
+            debug!(tunnel = %id, "no tunnel: {message}");
         } else {
-            warn!(way = %id, "no tunnel: {message}");
+            warn!(tunnel = %id, "no tunnel: {message}");
             logged.push(message);
         }
         sleep(pause).await;

@@ -1,4 +1,4 @@
-//! Direct connections: what near sends itself, beside the tunnels. The rules count for the
+//! Direct connections, which near opens itself beside the tunnels. The rules count for the
 //! addresses of a name, too.
 
 use std::io;

@@ -19,10 +19,10 @@ use crate::traffic::limits::{Kind, client_of};
 use crate::traffic::relay::Connection;
 use crate::wire::{Head, Reply, encode_frame, read_frame};
 
-/// How long a TCP connection without a query stays open (RFC 7766, section 6.2.3).
+/// Time that a TCP connection without a query stays open (RFC 7766, section 6.2.3).
 const IDLE: Duration = Duration::from_secs(10);
 
-/// The pause after an error of the socket.
+/// Pause after an error of the socket.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Answers queries over UDP, each in a task of its own.
@@ -90,7 +90,7 @@ pub async fn serve_tcp(shared: &Arc<Shared>, mut local: Connection) {
     }
 }
 
-/// Far's answer, or SERVFAIL.
+/// Asks far. Returns its answer, or SERVFAIL.
 async fn resolve(shared: &Arc<Shared>, query: &[u8], parsed: &Query<'_>) -> Bytes {
     let counters = &shared.counters;
     match timeout(TIMEOUT, ask(shared, query)).await {

@@ -1,4 +1,4 @@
-//! The listeners, opened and closed as the configuration says.
+//! Listeners, opened and closed as the configuration says.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,10 +18,10 @@ use crate::network::{Listener, Network, Socket};
 use crate::traffic::limits::{self, Permit, client_of};
 use crate::traffic::relay::Connection;
 
-/// The pause after an error of accept().
+/// Pause after an error of accept().
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The ports that are tried where the system chooses one for connections and datagrams.
+/// Number of ports that are tried where the system chooses one for connections and datagrams.
 const PORTS: u32 = 8;
 
 /// The open listeners.
@@ -31,7 +31,7 @@ pub struct Listeners(Vec<Open>);
 #[derive(Debug)]
 struct Open {
     service: Arc<Service>,
-    /// With the port that the system has chosen for port 0.
+    /// Address, with the port that the system has chosen for port 0.
     address: SocketAddr,
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -77,7 +77,7 @@ impl Listeners {
         }
     }
 
-    /// The keys of the open listeners with their addresses.
+    /// Keys of the open listeners with their addresses.
     pub fn addresses(&self) -> Vec<(String, SocketAddr)> {
         let addresses = self.0.iter();
         addresses
@@ -86,8 +86,8 @@ impl Listeners {
     }
 }
 
-/// The sockets of a service: for DNS also one for datagrams at the same port. Where the system
-/// chooses the port, another is tried if the first is taken for datagrams.
+/// Binds the sockets of a service: for DNS also one for datagrams at the same port. Where the
+/// system chooses the port, another is tried if the first is taken for datagrams.
 async fn bind(
     network: &dyn Network,
     kind: &Kind,
@@ -202,7 +202,7 @@ mod tests {
     use crate::carrier::udp::Udp;
     use crate::network::Kernel;
 
-    /// The kernel's network, whose first listener is this one.
+    /// The kernel's network, but its first listener is this one.
     #[derive(Debug)]
     struct First(Mutex<Option<TcpListener>>);
 
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// A port that is free for connections and taken for datagrams.
+    /// Sockets at a port that is free for connections and taken for datagrams.
     async fn half_free() -> (UdpSocket, TcpListener) {
         loop {
             let taken = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))

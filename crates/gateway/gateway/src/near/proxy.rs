@@ -1,4 +1,4 @@
-//! Serves clients of SOCKS5.
+//! Clients of SOCKS5.
 
 use std::net::IpAddr;
 use std::sync::Arc;

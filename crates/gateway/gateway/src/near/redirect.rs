@@ -10,8 +10,8 @@ use crate::socket::{canonical, is_opened_here};
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::Connection;
 
-/// Carries a connection to where it was going. One of near's own is reset: it would be redirected
-/// again, without end.
+/// Carries a connection to its original destination. A connection of near's own is reset: it would
+/// be redirected again, without end.
 pub async fn serve(shared: &Arc<Shared>, local: Connection, permit: &Permit<IpAddr>) {
     let client = local.peer_addr().ok().map(canonical);
     let (Some(client), Some(to)) = (client, local.original_destination()) else {

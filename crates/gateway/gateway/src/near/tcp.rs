@@ -1,4 +1,4 @@
-//! TCP connections of clients: where they go by the rules, and relaying.
+//! TCP connections of clients: the choice of a way by the rules, and relaying.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::traffic::limits::Permit;
 use crate::traffic::relay::{self, Connection};
 use crate::wire::{Destination, Head, Reply};
 
-/// The other side of a local connection.
+/// Other side of a local connection.
 pub enum Remote {
     /// A stream in a tunnel.
     Stream(Stream),
@@ -35,7 +35,7 @@ pub async fn forward(
     }
 }
 
-/// Reaches a destination, by the rules, unless the client leaves before.
+/// Opens a destination's side by the rules, unless the client leaves before.
 ///
 /// # Errors
 /// The reply for the client.

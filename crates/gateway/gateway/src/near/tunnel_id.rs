@@ -1,19 +1,19 @@
-//! The tunnels between the gateways, by what they are for.
+//! Identifiers of the tunnels between the gateways, by their purpose.
 
 use std::fmt;
 
 use crate::config::{self, Carrier};
 
-/// Names one of near's tunnels.
+/// Identifier of one of near's tunnels.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TunnelId {
-    /// Over all paths.
+    /// The tunnel over all paths.
     All,
-    /// Over one path: what the destination rule `path:NAME` sends there and, with the carrier
-    /// `quic`, datagrams.
+    /// A tunnel over one path, for connections by the destination rule `path:NAME` and, with the
+    /// carrier `quic`, for datagrams.
     Path(String),
-    /// Over one path and QUIC: datagrams with the carrier `mptcp`, where one that is lost would
-    /// delay the later ones.
+    /// A tunnel over one path and QUIC, for datagrams with the carrier `mptcp`, whose order makes
+    /// each datagram wait for lost data before it.
     Datagrams(String),
 }
 
@@ -40,7 +40,7 @@ impl TunnelId {
         config
     }
 
-    /// The paths that it uses; `None` if there is no such path.
+    /// Paths of the tunnel; `None` if there is no such path.
     pub fn paths(&self, config: &config::Near) -> Option<Vec<config::Path>> {
         let (TunnelId::Path(name) | TunnelId::Datagrams(name)) = self else {
             return Some(config.paths.clone());

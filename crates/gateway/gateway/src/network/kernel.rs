@@ -54,17 +54,18 @@ impl Listener for TcpListener {
     }
 }
 
-/// A connection.
+/// A connection of TCP.
 #[derive(Debug)]
 struct Tcp {
     stream: TcpStream,
-    /// Held by one that this gateway has opened.
+    /// Record of a connection that this gateway has opened.
     _opened: Option<Opened>,
 }
 
 impl Tcp {
-    /// Without delay for small segments, with keep-alives, so that a peer that has vanished doesn't
-    /// hold it forever. TCP_USER_TIMEOUT (RFC 5482) is not set: with it Linux also resets a
+    /// A connection without delay for small segments, with keep-alives, so that a peer that has
+    /// vanished doesn't hold it forever. TCP_USER_TIMEOUT (RFC 5482) is not set: with it Linux also
+    /// resets a
     /// connection whose peer lives and does not read.
     fn boxed(stream: TcpStream, opened: Option<Opened>) -> Box<dyn Socket> {
         let keepalive = TcpKeepalive::new()
@@ -74,7 +75,7 @@ impl Tcp {
         // Without these options a connection works, too.
         let _ = socket.set_tcp_keepalive(&keepalive);
         let _ = socket.set_tcp_nodelay(true);
-        // From now on, so that it also counts when the process is killed.
+        // Set now, so that it also counts when the process is killed.
         let _ = socket.set_linger(Some(Duration::ZERO));
         Box::new(Tcp {
             stream,

@@ -39,7 +39,7 @@ impl Sample {
     };
 }
 
-/// What a sample is in JSON: an array of these. What is not known is `null`.
+/// Columns of a sample in JSON, an array. Unknown values are `null`.
 const COLUMNS: [&str; 6] = [
     "sent_mbps",
     "received_mbps",
@@ -58,14 +58,14 @@ impl Serialize for Sample {
     }
 }
 
-/// The histories of all paths; samples of the same second have the same distance from the end.
+/// Histories of all paths; samples of the same second have the same distance from the end.
 #[derive(Debug, Default)]
 pub struct History {
     second: u64,
     paths: BTreeMap<String, VecDeque<Sample>>,
 }
 
-/// The end of a history, a JSON document: 30 bytes per sample, at most 7 MB.
+/// End of a history, a JSON document: 30 bytes per sample, at most 7 MB.
 #[derive(Debug, Serialize)]
 pub struct Part<'h> {
     /// Seconds observed since the start.

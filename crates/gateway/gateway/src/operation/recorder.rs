@@ -1,4 +1,4 @@
-//! Turns counters into rates, once a second.
+//! Conversion of counters into rates, once a second.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use crate::carrier::PathState;
 /// Number of latest samples from which loss and shares are computed.
 const RECENT: usize = 10;
 
-/// A tunnel at one time.
+/// State of a tunnel at one time.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// What identifies it among the tunnels of this process; empty for the tunnel of `near`.
+    /// Name among the tunnels of this process; empty for the tunnel of `near`.
     pub name: String,
     /// Paths of the tunnel.
     pub paths: Vec<PathState>,
-    /// The weight of its rule.
+    /// Weight of its rule.
     pub kappa: Option<f64>,
     /// Accepted data that was never sent, bytes.
     pub unsent_bytes: u64,
@@ -25,7 +25,7 @@ pub struct Observed {
     pub accepted_bytes: u64,
 }
 
-/// The counters of the second before, and the last hour.
+/// Counters of the second before, and the last hour.
 #[derive(Debug, Default)]
 pub struct Recorder {
     before: BTreeMap<String, PathState>,
@@ -33,12 +33,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// The last hour.
+    /// Last hour.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// Adds what was observed `elapsed` after the last call.
+    /// Adds the tunnels observed `elapsed` after the last call.
     pub fn observe(&mut self, tunnels: &[Observed], elapsed: Duration) -> Vec<TunnelStatus> {
         let mut second = BTreeMap::new();
         let mut now = BTreeMap::new();
@@ -112,7 +112,7 @@ impl Recorder {
     }
 }
 
-/// The name of a path's history.
+/// Name of a path's history.
 fn name(tunnel: &Observed, path: &PathState) -> String {
     match tunnel.name.as_str() {
         "" => path.name.clone(),

@@ -18,10 +18,10 @@ use crate::carrier::{NotSent, Outgoing, Stream, Tunnel};
 use crate::counters::Counters;
 use crate::wire::{Datagram, Destination, decode_peer, encode_frame, read_frame};
 
-/// How much may wait in the route, bytes: a burst, and not what a window holds back.
+/// Most bytes that wait in the route: a burst, but not the data that a window holds back.
 const BURST: usize = 16 << 10;
 
-/// The associations with a peer.
+/// Associations with a peer.
 pub struct Associations {
     counters: Arc<Counters>,
     table: Mutex<HashMap<u32, Entry>>,
@@ -31,11 +31,11 @@ struct Entry {
     sender: Sender,
     route: Tunnel,
     streams: Vec<Arc<Attached>>,
-    /// Ends the tasks that read the streams.
+    /// Guard that ends the tasks which read the streams.
     ended: DropGuard,
 }
 
-/// What is needed of a stream to send.
+/// A stream of an association, for sending.
 struct Attached {
     tunnel: Tunnel,
     writer: tokio::sync::Mutex<Box<dyn Outgoing>>,
@@ -48,7 +48,7 @@ impl fmt::Debug for Associations {
 }
 
 impl Associations {
-    /// None yet.
+    /// No associations yet.
     pub fn new(counters: Arc<Counters>) -> Arc<Associations> {
         Arc::new(Associations {
             counters,
@@ -75,8 +75,8 @@ impl Associations {
         }
     }
 
-    /// Adds an association with this number and route, and a queue of at most `bytes`; `None` if
-    /// there is one with this number.
+    /// Adds an association with this number and route, and a queue of at most `bytes`. Returns
+    /// `None` if there is one with this number.
     pub fn join(
         self: &Arc<Self>,
         number: u32,
@@ -156,7 +156,7 @@ impl Associations {
         }
     }
 
-    /// False if there is no such association.
+    /// Sets the route of an association. Returns `false` if there is none with this number.
     fn set_route(&self, number: u32, tunnel: &Tunnel) -> bool {
         let mut table = self.table.lock();
         let Some(entry) = table.get_mut(&number) else {
@@ -172,7 +172,7 @@ impl Associations {
         Some(self.table.lock().get(&number)?.route.clone())
     }
 
-    /// The stream added last whose tunnel is not the route, or else the last.
+    /// The stream added last whose tunnel is not the route; if there is none, the last.
     fn stream_beside(&self, number: u32, route: &Tunnel) -> Option<Arc<Attached>> {
         let table = self.table.lock();
         let streams = &table.get(&number)?.streams;
@@ -181,7 +181,7 @@ impl Associations {
     }
 }
 
-/// An association; it ends when this is dropped.
+/// An association, which ends when this is dropped.
 pub struct Association {
     all: Arc<Associations>,
     number: u32,
@@ -189,7 +189,7 @@ pub struct Association {
 }
 
 impl Association {
-    /// Sends a datagram to the other gateway; one that cannot be sent is counted.
+    /// Sends a datagram to the other gateway. Counts it if it cannot be sent.
     pub async fn send(&self, peer: &Destination, payload: &[u8]) {
         if self.try_send(peer, payload).await.is_none() {
             self.all.counters.dropped_unsendable.increment();
@@ -219,7 +219,7 @@ impl Association {
         }
     }
 
-    /// Makes a tunnel the route of both gateways, unless it is: without waiting for a datagram.
+    /// Makes a tunnel the route of both gateways, unless it is, without waiting for a datagram.
     pub fn take_route(&self, tunnel: &Tunnel) {
         let route = self.all.route(self.number);
         if route.is_some_and(|route| !route.is(tunnel)) {

@@ -1,4 +1,4 @@
-//! Connects to the addresses of a destination.
+//! Connections to the addresses of a destination.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,16 +9,16 @@ use tokio::time::timeout;
 use crate::names::{RESOLVE, race};
 use crate::network::{Network, Socket};
 
-/// How long connecting may take.
+/// Longest time of connecting.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// How long resolving a name and connecting may take together.
+/// Longest time of resolving a name and connecting together.
 pub const ESTABLISH: Duration = RESOLVE.saturating_add(CONNECT);
 
 /// Connects to the first of the addresses that accepts.
 ///
 /// # Errors
-/// The error of the last attempt, or that there was no answer in time.
+/// The error of the last attempt, or a timeout.
 pub(crate) async fn connect(
     network: &dyn Network,
     addresses: &[SocketAddr],

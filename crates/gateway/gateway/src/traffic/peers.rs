@@ -1,4 +1,4 @@
-//! The peers of a UDP association: those that it hears from.
+//! Peers of a UDP association: the senders whose datagrams it accepts.
 
 use std::collections::HashSet;
 use std::mem;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The peers used last that are always known; at most twice as many are.
+/// Number of peers used last that are always known; at most twice as many are.
 const ALWAYS: usize = 512;
 
 /// Time without a datagram for which a peer is known (RFC 4787, section 4.3), and at most twice.
@@ -23,7 +23,7 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// None.
+    /// No peers.
     pub fn new(now: Instant) -> Peers {
         Peers {
             newer: HashSet::new(),
@@ -32,7 +32,7 @@ impl Peers {
         }
     }
 
-    /// Notes that a datagram is sent to this peer.
+    /// Records that a datagram is sent to this peer.
     pub fn use_now(&mut self, peer: SocketAddr, now: Instant) {
         let is_full = self.newer.len() == ALWAYS && !self.newer.contains(&peer);
         if is_full || now - self.since >= IDLE {

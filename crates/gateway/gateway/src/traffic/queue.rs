@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::wire::Destination;
 
-/// What a datagram occupies besides its payload, bytes, about.
+/// Memory of a datagram besides its payload, bytes, about.
 const OVERHEAD: usize = 256;
 
 /// A datagram with its destination or origin.
@@ -20,7 +20,7 @@ pub struct Packet {
     _space: OwnedSemaphorePermit,
 }
 
-/// Puts datagrams into a queue.
+/// Sending end of a queue of datagrams.
 #[derive(Clone, Debug)]
 pub struct Sender {
     space: Arc<Semaphore>,
@@ -36,7 +36,7 @@ pub fn queue(bytes: usize) -> (Sender, mpsc::UnboundedReceiver<Packet>) {
 }
 
 impl Sender {
-    /// Puts a datagram into the queue; false if it is full or its receiver is gone.
+    /// Puts a datagram into the queue. Returns `false` if it is full or its receiver is gone.
     pub fn offer(&self, peer: Destination, payload: Bytes) -> bool {
         let size = u32::try_from(payload.len() + OVERHEAD).expect("a datagram has at most 64 KiB");
         let Ok(space) = self.space.clone().try_acquire_many_owned(size) else {

@@ -1,4 +1,4 @@
-//! Relays TCP connections, with back-pressure: what cannot be written is not read.
+//! Relaying of TCP connections, with back-pressure: data that cannot be written is not read.
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
@@ -18,10 +18,10 @@ use crate::config::Limits;
 use crate::counters::{Counter, Counters};
 use crate::network::{Sink, Socket, Source};
 
-/// The buffer of a direction before its first read fills it, bytes.
+/// Buffer of a direction before its first read fills it, bytes.
 const FIRST_BUFFER: usize = 8 << 10;
 
-/// The largest buffer of a direction, bytes, unless the limit is lower: more is not faster.
+/// Largest buffer of a direction, bytes, unless the limit is lower: more is not faster.
 const MAX_BUFFER: usize = 64 << 10;
 
 /// A connection with a client or a server, which is reset when it is dropped before it is complete.
@@ -69,11 +69,11 @@ impl DerefMut for Connection {
     }
 }
 
-/// One of the two that a connection is relayed between.
+/// One of the two ends of a relayed connection.
 pub trait End {
     /// Both directions.
     fn split(&mut self) -> (Box<dyn Source + '_>, Box<dyn Sink + '_>);
-    /// Ends it without a reset.
+    /// Ends the connection without a reset.
     fn complete(self);
 }
 
@@ -92,7 +92,7 @@ impl End for Stream {
         (Box::new(&mut self.reader), Box::new(&mut self.writer))
     }
 
-    /// Nothing to do: its writer was shut down.
+    /// Does nothing: its writer was shut down.
     fn complete(self) {}
 }
 
@@ -109,7 +109,7 @@ impl Sink for &mut Box<dyn Outgoing> {
 }
 
 /// Relays until both directions have ended and everything is acknowledged, or resets both ends.
-/// What the client sends is counted as up.
+/// Data from the client is counted as up.
 ///
 /// # Errors
 /// The failure of an end, or `TimedOut` if nothing was relayed for too long.
@@ -160,12 +160,12 @@ pub async fn relay(
     }
 }
 
-/// When both directions last relayed something.
+/// Time at which either direction last relayed something.
 struct Activity {
     start: Instant,
-    /// Time after `start`, ms.
+    /// Time of the last activity after `start`, ms.
     last: AtomicU64,
-    /// One direction has ended.
+    /// Cancelled when one direction has ended.
     half_closed: CancellationToken,
 }
 
@@ -205,7 +205,7 @@ impl Activity {
 
 /// A direction of a relayed connection.
 struct Direction<'a> {
-    /// Counts what was relayed.
+    /// Counter of the relayed bytes.
     bytes: &'a Counter,
     rate: &'a Rate,
     /// Largest buffer, bytes.

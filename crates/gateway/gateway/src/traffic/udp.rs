@@ -21,17 +21,19 @@ use crate::names::Resolver;
 use crate::socket::{bind_udp, receive_from};
 use crate::wire::Destination;
 
-/// An association without datagrams for so long ends.
+/// Time without datagrams after which an association ends.
 pub const IDLE: Duration = Duration::from_secs(120);
 
-/// Destinations that an association resolves at a time, and bytes that wait for each of them.
+/// Most destinations that an association resolves at a time; at most `MAX_WAITING` bytes wait for
+/// each.
 const MAX_LOOKUPS: usize = 16;
 const MAX_WAITING: usize = 8 << 10;
 
-/// What a datagram that waits occupies besides its payload, bytes, about.
+/// Memory of a datagram that waits besides its payload, bytes, about.
 const OVERHEAD: usize = 64;
 
-/// An association's socket towards destinations. It receives only from where it has sent to.
+/// Socket of an association towards destinations. It receives only from addresses to which it has
+/// sent.
 /// Datagrams to a name wait until it is resolved, and delay no others.
 pub struct Outside<K> {
     socket: UdpSocket,
@@ -43,7 +45,7 @@ pub struct Outside<K> {
     counters: Arc<Counters>,
 }
 
-/// A destination with the datagrams that wait for its addresses.
+/// A destination that is being resolved, with the datagrams that wait for its addresses.
 struct Unresolved {
     destination: Destination,
     datagrams: Vec<Bytes>,
@@ -51,7 +53,7 @@ struct Unresolved {
 }
 
 impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
-    /// A socket for IPv4 and IPv6, as far as the system has them.
+    /// Binds a socket for IPv4 and IPv6, as far as the system has them.
     ///
     /// # Errors
     /// If the system has no socket.
@@ -74,7 +76,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
     }
 
     /// Sends a datagram to the destination's first address that `allows` accepts, once that is
-    /// known. One that is dropped is counted.
+    /// known. Counts a datagram that is dropped.
     pub async fn send(
         &mut self,
         destination: Destination,
@@ -82,7 +84,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
         allows: impl Fn(&Destination, IpAddr) -> bool,
     ) {
         if let Some(addresses) = self.resolver.known(&destination) {
-            // What has waited for a name does not wait for the socket.
+            // A datagram that has waited for a name does not wait for the socket.
             let _ = self.socket.writable().await;
             self.send_to(&destination, &addresses, &payload, &allows);
             return;
@@ -120,8 +122,8 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
         self.unresolved.back_mut().expect("it was added")
     }
 
-    /// The next datagram from a peer. Sends what has waited for its destination's addresses
-    /// meanwhile. Cancel-safe.
+    /// Receives the next datagram from a peer. Meanwhile sends those that have waited for their
+    /// destination's addresses. Cancel-safe.
     ///
     /// # Errors
     /// Errors of the socket.
@@ -176,7 +178,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
     }
 }
 
-/// Takes a destination whose lookup has finished out of these.
+/// Removes a destination whose lookup has finished.
 fn poll_resolved(
     unresolved: &mut VecDeque<Unresolved>,
     cx: &mut Context<'_>,

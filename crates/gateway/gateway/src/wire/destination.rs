@@ -134,7 +134,7 @@ impl FromStr for Destination {
 }
 
 impl Destination {
-    /// Bytes of the largest: type, length, 255 bytes of name, port.
+    /// Size of the largest destination, bytes: type, length, 255 bytes of name, port.
     pub const MAX_BYTES: usize = 1 + 1 + 255 + 2;
 
     /// Writes type, host and port as in SOCKS5.

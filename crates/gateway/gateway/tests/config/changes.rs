@@ -1,4 +1,4 @@
-//! The parts of a configuration that a reload finds changed.
+//! Parts of a configuration that a reload finds changed.
 
 use anabranch_gateway::config::difference::difference;
 use anabranch_gateway::config::read::{Either, either};

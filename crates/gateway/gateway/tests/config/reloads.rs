@@ -1,4 +1,4 @@
-//! Any sequence of reloads ends as a restart with the last file.
+//! A sequence of any reloads ends as a restart with the last file.
 
 use anabranch_gateway::config::difference::{Differs, RESTART};
 use anabranch_gateway::config::{Far, Near};
@@ -80,7 +80,7 @@ fn check<C: DeserializeOwned + Differs + Clone + PartialEq + std::fmt::Debug>(
         let file: C = file(values, choice, &keys);
         let before = running.clone();
         running = running.reloaded(file.clone());
-        // What differs from the file needs a restart, and is still that of the start.
+        // Parts that differ from the file need a restart, and are still those of the start.
         let missing = running.parts(&file);
         assert!(
             missing.iter().all(|part| RESTART.contains(part)),
@@ -97,7 +97,7 @@ fn check<C: DeserializeOwned + Differs + Clone + PartialEq + std::fmt::Debug>(
         }
         // The same signal again changes nothing and reports the same.
         assert_eq!(running.reloaded(file.clone()), running);
-        // What is reported as applied is what changed, and nothing that needs a restart did.
+        // Parts reported as applied are those that changed, and none of them needs a restart.
         let applied = before.parts(&running);
         assert!(
             !applied.iter().any(|part| RESTART.contains(part)),

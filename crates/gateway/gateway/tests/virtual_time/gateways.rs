@@ -17,11 +17,11 @@ use super::host::{Process, path_address};
 use super::internet::Internet;
 use super::plan::Which;
 
-/// Where far listens.
+/// Address on which far listens.
 pub const FAR: &str = "192.0.2.1:443";
 
-/// How often a process that drains looks whether it has connections, and how long it then takes at
-/// most, as in `operation::run`.
+/// Interval at which a process that drains checks for connections, and the time that it then takes
+/// at most, as in `operation::run`.
 const DRAIN_CHECK: Duration = Duration::from_millis(50);
 const CLOSE: Duration = Duration::from_secs(3);
 
@@ -150,7 +150,7 @@ impl Gateways {
         assert!(faults.is_empty(), "{faults:?}");
     }
 
-    /// Far accepts near's key, or no key.
+    /// Makes far accept near's key, or no key.
     pub async fn accept_near(&mut self, accept: bool) {
         let near = self.keys[0].public().clone();
         let peers = if accept { vec![near] } else { Vec::new() };
@@ -166,7 +166,8 @@ impl Gateways {
         }
     }
 
-    /// Drains a gateway, as after SIGTERM, and ends it; whether its connections ended in time.
+    /// Drains a gateway, as after SIGTERM, and ends it. Returns whether its connections ended in
+    /// time.
     pub async fn drain(&mut self, which: Which, patience: Duration) -> bool {
         match which {
             Which::Near => drain(self.near.take(), patience).await,

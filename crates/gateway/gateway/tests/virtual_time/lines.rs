@@ -1,4 +1,4 @@
-//! The lines of paths in the log: each path that opens has one of its end.
+//! Lines of paths in the log: each path that opens has one of its end.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -9,12 +9,12 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// How often a path has opened and ended.
+/// Number of times that a path has opened and ended.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     opened: u64,
     ended: u64,
-    /// It has ended before it opened.
+    /// Whether it has ended before it opened.
     is_wrong: bool,
 }
 
@@ -23,7 +23,7 @@ struct Count {
 pub struct Lines(Arc<Mutex<BTreeMap<String, Count>>>);
 
 impl Lines {
-    /// What is wrong at the end.
+    /// Faults at the end.
     pub fn faults(&self) -> Vec<String> {
         let counts = self.0.lock().expect("no panic");
         if counts.is_empty() {

@@ -1,5 +1,5 @@
-//! How long nothing arrives when a link dies or delivers everything late, and that a link which is
-//! merely bad is not taken for such a one.
+//! Time without arrivals when a link dies or delivers everything late; a link that is merely bad is
+//! not taken for such a one.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -18,14 +18,15 @@ use super::plan::Which;
 use super::tcp::Tcp;
 use super::{random, virtual_runtime};
 
-/// When connections begin, and when a link changes.
+/// Time at which connections begin; a link changes at `CHANGE`.
 const BEGIN: Duration = Duration::from_secs(1);
 const CHANGE: Duration = Duration::from_secs(5);
 
-/// How long arrivals are watched then: until a link that is late delivers again, and is tried.
+/// Time for which arrivals are watched then: until a link that is late delivers again, and is
+/// tried.
 const LONG: Duration = Duration::from_secs(9);
 
-/// Until a dead link is closed.
+/// Time for which arrivals are watched until a dead link is closed.
 const SHORT: Duration = Duration::from_secs(2);
 
 /// The longest silence. Until a path is left: 1.5 loaded round trips (RTT and a queue of 100 ms; at
@@ -41,32 +42,32 @@ const LATE: Fault = Fault::Late(Duration::from_secs(3));
 /// Mbit/s and round-trip time, ms.
 type Links = &'static [(f64, u64)];
 
-/// What happens.
+/// A situation.
 #[derive(Clone, Copy)]
 struct Case {
     links: Links,
-    /// The length of queues, ms.
+    /// Length of queues, ms.
     queue: u64,
-    /// The link that changes.
+    /// Link that changes.
     link: usize,
-    /// What it does to what near sends and receives.
+    /// Its faults for datagrams that near sends and receives.
     faults: [Option<Fault>; 2],
-    /// Downloads and uploads without end; without any, somebody types.
+    /// Numbers of downloads and uploads without end; without any, somebody types.
     load: [usize; 2],
-    /// How long arrivals are watched after the change.
+    /// Time for which arrivals are watched after the change.
     watched: Duration,
     seed: u64,
 }
 
-/// What follows from it.
+/// Outcome of a situation.
 struct Outcome {
-    /// The longest time without an arrival after the change, of all connections together, of the
+    /// Longest time without an arrival after the change, of all connections together, of the
     /// downloads and of the uploads.
     silence: Duration,
     by_direction: [Duration; 2],
-    /// How often a path was found dead.
+    /// Number of times that a path was found dead.
     deaths: u64,
-    /// Received after the change, Mbit/s.
+    /// Data received after the change, Mbit/s.
     goodput: f64,
 }
 
@@ -87,7 +88,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// When bytes arrived, and how many.
+/// Times of arrivals, with their sizes, bytes.
 type Arrivals = Arc<Mutex<Vec<(Duration, usize)>>>;
 
 async fn receive(internet: &Internet, from: &Tcp, arrivals: &Arrivals) {
@@ -120,7 +121,7 @@ async fn echo(to: &Tcp) {
     }
 }
 
-/// What a client does, as its first byte says.
+/// Action of a client, given by its first byte.
 #[derive(Clone, Copy, PartialEq)]
 enum Does {
     Upload,
@@ -159,7 +160,7 @@ async fn serve(internet: Arc<Internet>, arrivals: Arrivals) {
     }
 }
 
-/// The longest time without an arrival after the change.
+/// Longest time without an arrival after the change.
 fn silence(mut arrivals: Vec<(Duration, usize)>, end: Duration) -> Duration {
     arrivals.retain(|(at, _)| *at < end);
     arrivals.push((end, 0));

@@ -14,12 +14,12 @@ use super::host::path_address;
 use super::internet::Internet;
 use super::plan::{BUFFER, Connection, Event, Plan, Side, Which};
 
-/// How long near may take to have a tunnel again: it notices that far is gone after a second of
-/// silence, and a handshake is repeated after up to 4 s and a pause of 1 s.
+/// Time in which near has a tunnel again: it notices that far is gone after a second of silence,
+/// and a handshake is repeated after up to 4 s and a pause of 1 s.
 const RECOVERY: Duration = Duration::from_secs(8);
 
-/// How long everything may take in the end: a stall of 12 s, 500 kB at 2 Mbit/s per connection,
-/// pauses of 300 ms per 500 bytes.
+/// Time in which everything ends: a stall of 12 s, 500 kB at 2 Mbit/s per connection, pauses of 300
+/// ms per 500 bytes.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A time in which connections that are not open may be refused.
@@ -27,7 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 struct Loss {
     from: Duration,
     to: Duration,
-    /// Connections that are open when it begins, and were opened before this, may be reset.
+    /// Connections that were opened before this time, and are open when the interval begins, may be
+    /// reset.
     resets: Option<Duration>,
 }
 
@@ -103,7 +104,7 @@ pub async fn tell(seed: u64) -> Vec<String> {
     faults
 }
 
-/// The times in which all links are down: near may refuse connections that begin then.
+/// Times in which all links are down: near may refuse connections that begin then.
 fn outages(plan: &Plan) -> Vec<Loss> {
     let mut losses = vec![Loss {
         from: Duration::ZERO,
@@ -179,7 +180,7 @@ impl Story {
     }
 }
 
-/// What is wrong with a connection.
+/// Faults of a connection.
 fn faults_of(record: &Record, plan: &Plan, i: usize, losses: &[Loss]) -> Vec<String> {
     let connection = &plan.connections[i];
     let mut faults = Vec::new();

@@ -1,4 +1,4 @@
-//! Datagrams that wait.
+//! Queue of datagrams.
 
 use std::collections::VecDeque;
 
@@ -7,13 +7,13 @@ use bytes::Bytes;
 /// The largest datagram, bytes.
 pub const LARGEST_DATAGRAM: usize = 65_534;
 
-/// How many wait; then the oldest is discarded.
+/// Most datagrams that wait; then the oldest is discarded.
 const WAITING: usize = 256;
 
-/// Limit of the size of all that wait, bytes.
+/// Most bytes that wait.
 const WAITING_BYTES: usize = 1 << 20;
 
-/// A queue that discards the oldest.
+/// A queue that discards its oldest datagrams.
 #[derive(Debug, Default)]
 pub struct Datagrams {
     queue: VecDeque<Bytes>,
@@ -21,7 +21,7 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    /// Adds one; the oldest go if there are too many.
+    /// Adds a datagram; the oldest ones go if there are too many.
     pub fn push(&mut self, datagram: Bytes) {
         self.bytes += datagram.len();
         self.queue.push_back(datagram);
@@ -30,19 +30,19 @@ impl Datagrams {
         }
     }
 
-    /// The oldest.
+    /// Takes the oldest datagram.
     pub fn pop(&mut self) -> Option<Bytes> {
         let datagram = self.queue.pop_front()?;
         self.bytes -= datagram.len();
         Some(datagram)
     }
 
-    /// Whether there is none.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// The size of all together, bytes.
+    /// Size of all datagrams together, bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

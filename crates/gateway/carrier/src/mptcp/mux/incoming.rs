@@ -1,4 +1,4 @@
-//! The half of a stream that comes from the peer.
+//! Receiving half of a stream.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::task::Waker;
@@ -8,13 +8,13 @@ use tokio::io::ReadBuf;
 use super::outgoing::shrink;
 use crate::window::FIRST;
 
-/// Pieces that wait for earlier data of a stream, at most. A stream changes the connection once in
-/// some seconds, and one that delivers nothing for 20 s ends the tunnel.
+/// Most pieces of a stream that wait for earlier data. A stream changes the connection once in some
+/// seconds, and a connection that delivers nothing for 20 s ends the tunnel.
 const PIECES: usize = 64;
 
 const TWICE: &str = "the peer has sent a part of a stream twice";
 
-/// How far the half is.
+/// State of the half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Data or the end is still to come.
@@ -29,17 +29,17 @@ pub enum State {
     Stopped,
 }
 
-/// Received data.
+/// Receiving half of a stream.
 #[derive(Debug)]
 pub struct Incoming {
     pub state: State,
-    /// The position up to which all was received.
+    /// Position up to which all data was received.
     received: u64,
-    /// The position up to which the peer may send.
+    /// Position up to which the peer may send.
     limit: u64,
-    /// Where the data ends, if that is known.
+    /// Position of the end, if it is known.
     end: Option<u64>,
-    /// What waits for earlier data, by position.
+    /// Data that waits for earlier data, by position.
     ahead: BTreeMap<u64, Vec<u8>>,
     unread: VecDeque<u8>,
     /// Task that waits for data.
@@ -47,7 +47,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Starts with nothing received.
+    /// A half that has received nothing.
     pub fn new() -> Incoming {
         Incoming {
             state: State::Open,
@@ -118,7 +118,8 @@ impl Incoming {
         self.limit = limit;
     }
 
-    /// The data ends here; `false` if there is more, or less is allowed.
+    /// Records where the data ends. Returns `false` if there is data beyond, or the peer may not
+    /// send so much.
     #[must_use]
     pub fn ends_at(&mut self, end: u64) -> bool {
         let last = self.ahead.last_key_value();
@@ -133,7 +134,7 @@ impl Incoming {
         self.end == Some(self.received)
     }
 
-    /// Ends it.
+    /// Ends the half.
     pub fn end(&mut self, state: State) {
         self.state = state;
         if state != State::Ended {
@@ -142,7 +143,7 @@ impl Incoming {
         }
     }
 
-    /// Copies what fits into the buffer; how much.
+    /// Copies as much as fits into the buffer. Returns the number of bytes.
     pub fn read(&mut self, buffer: &mut ReadBuf<'_>) -> usize {
         let bytes = self.unread.len().min(buffer.remaining());
         let (first, second) = self.unread.as_slices();

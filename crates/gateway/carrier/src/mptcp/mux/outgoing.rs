@@ -1,14 +1,14 @@
-//! The half of a stream that goes to the peer.
+//! Sending half of a stream.
 
 use std::collections::VecDeque;
 use std::task::{Context, Waker};
 
 use super::lane::Recent;
 
-/// Each stream can queue this much, even if the others have taken all room of the tunnel, bytes.
+/// Data that each stream can queue even if the others have taken all room of the tunnel, bytes.
 const OWN_ROOM: usize = 16 << 10;
 
-/// How far the half is.
+/// State of the half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Data is taken.
@@ -25,25 +25,25 @@ pub enum State {
     Reset,
 }
 
-/// A queue of data and what is known of the peer's window.
+/// Queue of a stream's data, and the peer's window.
 #[derive(Debug)]
 pub struct Outgoing {
     pub state: State,
-    /// The position up to which the peer takes data, and that up to which it was sent.
+    /// Position up to which the peer takes data; data was sent up to `sent`.
     limit: u64,
     sent: u64,
     pub recent: Recent,
-    /// Whether the stream is in a queue for turns.
+    /// Whether the stream is queued for its turn.
     pub has_turn: bool,
     queue: VecDeque<u8>,
-    /// The part of the queue for which there was room among all streams', bytes.
+    /// Part of the queue that takes room shared by all streams, bytes.
     shared: usize,
-    /// Task that waits, and how short the queue is to be before it is woken, bytes.
+    /// Task that waits, and the length of the queue at which it is woken, bytes.
     writer: Option<(Waker, usize)>,
 }
 
 impl Outgoing {
-    /// Starts with nothing queued, and the window that the peer gives a new stream.
+    /// A half with an empty queue, and the window that the peer gives a new stream.
     pub fn new(window: u64) -> Outgoing {
         Outgoing {
             state: State::Open,
@@ -57,7 +57,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether there is something that may be sent.
+    /// Whether the stream may send something now.
     pub fn is_ready(&self) -> bool {
         match self.queue.is_empty() {
             true => self.state == State::Ending,
@@ -65,23 +65,23 @@ impl Outgoing {
         }
     }
 
-    /// Whether all that it will send was sent, and was received or need not be.
+    /// Whether sending is over: everything was sent, and was received or need not be.
     pub fn is_over(&self) -> bool {
         matches!(self.state, State::Received | State::Stopped | State::Reset)
     }
 
-    /// The position up to which it was sent.
+    /// Position up to which data was sent.
     pub fn position(&self) -> u64 {
         self.sent
     }
 
-    /// The peer takes data up to this position.
+    /// Raises the position up to which the peer takes data.
     pub fn raise(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
     }
 
     /// Queues as much as fits into a queue of `limit` bytes and into the `room` of all streams, and
-    /// reduces the room; how much.
+    /// reduces the room. Returns the number of bytes.
     pub fn queue(&mut self, bytes: &[u8], limit: usize, room: &mut usize) -> usize {
         let queued = self.queue.len();
         let wanted = bytes.len().min(limit.saturating_sub(queued));
@@ -93,7 +93,7 @@ impl Outgoing {
         own + shared
     }
 
-    /// Size of the next frame's body if it may have `largest` bytes.
+    /// Size of the next frame's body, at most `largest` bytes.
     pub fn next(&self, largest: usize) -> usize {
         let allowed = usize::try_from(self.limit - self.sent).unwrap_or(usize::MAX);
         self.queue.len().min(allowed).min(largest)
@@ -118,7 +118,7 @@ impl Outgoing {
             .map(|(writer, _)| writer)
     }
 
-    /// Discards what is queued; how much.
+    /// Discards the queue. Returns its size.
     pub fn discard(&mut self, state: State, room: &mut usize) -> usize {
         self.state = state;
         *room += std::mem::take(&mut self.shared);
@@ -130,13 +130,13 @@ impl Outgoing {
         self.writer = Some((cx.waker().clone(), self.queue.len() / 2));
     }
 
-    /// The task that waits.
+    /// Takes the task that waits.
     pub fn take_writer(&mut self) -> Option<Waker> {
         self.writer.take().map(|(writer, _)| writer)
     }
 }
 
-/// Returns memory that a queue once needed.
+/// Returns memory that a queue no longer needs.
 pub fn shrink(queue: &mut VecDeque<u8>) {
     let used = queue.len().max(OWN_ROOM);
     if queue.capacity() > 4 * used {

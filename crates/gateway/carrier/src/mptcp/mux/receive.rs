@@ -1,4 +1,4 @@
-//! What a multiplexer does with the peer's frames.
+//! Reactions of a multiplexer to the peer's frames.
 //!
 //! The peer has proved its key, and may still be hostile. It fills at most the windows of the
 //! streams that it may open, and the queue of datagrams; frames that answer it are counted.
@@ -9,18 +9,18 @@ use super::frame::{Kind, Piece};
 use super::{Lane, Mux, Peer, Stream, VERSION, incoming, outgoing};
 use crate::printable;
 
-/// Frames that wait to be sent while the peer reads nothing, bytes of each stream: more than one of
+/// Most bytes of frames about a stream that wait while the peer reads nothing: more than one of
 /// each kind, and the credits of a window.
 const UNREAD: usize = 300;
 
-/// The same for the tunnel, bytes.
+/// Most bytes of frames about the tunnel that wait while the peer reads nothing.
 const UNREAD_OF_TUNNEL: usize = 8 << 10;
 
 impl Mux {
-    /// Takes what comes from the peer over this connection.
+    /// Takes bytes from the peer that arrived over this connection.
     ///
     /// # Errors
-    /// Why the tunnel ends: the peer says so, or does not keep to the protocol.
+    /// The reason of the tunnel's end: the peer's own, or its violation of the protocol.
     pub fn receive(&mut self, lane: Lane, bytes: &[u8], now: Instant) -> Result<(), String> {
         match lane {
             Lane::Bulk => self.receive_frames(lane, bytes, now),
@@ -81,7 +81,7 @@ impl Mux {
         Ok(())
     }
 
-    /// Confirms the end of a stream of which all was received.
+    /// Confirms the end of a stream that was received completely.
     fn complete(&mut self, id: u32) {
         let Some(Stream { incoming, .. }) = self.streams.get_mut(&id) else {
             return;
@@ -111,7 +111,7 @@ impl Mux {
         Ok(())
     }
 
-    /// The peer opens a stream.
+    /// Adds a stream that the peer opens.
     fn opened(&mut self, lane: Lane, id: u32, now: Instant) -> Result<(), String> {
         if id == 0 || self.is_own(id) || self.streams.contains_key(&id) {
             return Err(format!(
@@ -183,7 +183,7 @@ impl Mux {
             return;
         }
         if stream.has_reader || stream.has_writer {
-            // Nobody will accept what the peer itself has given up.
+            // Nobody will accept a stream that the peer itself has given up.
             let gave_up = stream.outgoing.state == outgoing::State::Stopped
                 && stream.incoming.state == incoming::State::Reset;
             let waits = self.opened.iter().position(|waiting| *waiting == id);

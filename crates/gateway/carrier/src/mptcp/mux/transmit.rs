@@ -1,4 +1,4 @@
-//! What a multiplexer sends: frames about streams, then datagrams, then data in turns.
+//! Transmission by a multiplexer: frames about streams, then datagrams, then data in turns.
 
 use std::task::{Context, Poll};
 
@@ -6,12 +6,11 @@ use super::express::State;
 use super::frame::{self, DATA_HEADER, Kind};
 use super::{Lane, Mux, RECORD, outgoing};
 
-/// What a stream may send in its turn, bytes.
+/// Data that a stream may send in its turn, bytes.
 const TURN: usize = 4000;
 
 impl Mux {
-    /// Whether there is something to send over this connection; else the task is woken when there
-    /// is.
+    /// Ready when there is something to send over this connection.
     pub fn poll_ready(&mut self, lane: Lane, cx: &Context<'_>) -> Poll<()> {
         if lane == Lane::Express && !self.express.has_room() {
             self.ends[lane as usize].sender = Some(cx.waker().clone());
@@ -26,7 +25,7 @@ impl Mux {
         Poll::Ready(())
     }
 
-    /// Appends what is to be sent next over this connection.
+    /// Appends the next data for this connection.
     pub fn transmit(&mut self, lane: Lane, to: &mut Vec<u8>) {
         match lane {
             Lane::Bulk => self.transmit_over(lane, to),
@@ -86,7 +85,7 @@ impl Mux {
         self.line_up(id);
     }
 
-    /// Lines up a stream for its turn, if it has something to send.
+    /// Queues a stream for its turn, if it has something to send.
     pub(super) fn line_up(&mut self, id: u32) {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
@@ -100,7 +99,7 @@ impl Mux {
         }
     }
 
-    /// The connection of datagrams and of the frames about new streams.
+    /// Connection of datagrams and of frames about new streams.
     pub(super) fn lane_of_frames(&self) -> Lane {
         match self.is_joined() {
             true => Lane::Express,
@@ -108,14 +107,14 @@ impl Mux {
         }
     }
 
-    /// Sends a frame about a stream before all data.
+    /// Queues a frame about a stream, before all data.
     pub(super) fn say_of(&mut self, id: u32, kind: Kind, body: &[u8]) {
         if let Some(stream) = self.streams.get(&id) {
             self.say_over(stream.lane, kind, id, body);
         }
     }
 
-    /// Sends a frame before all data of this connection.
+    /// Queues a frame before all data of this connection.
     pub(super) fn say_over(&mut self, lane: Lane, kind: Kind, id: u32, body: &[u8]) {
         frame::write(&mut self.ends[lane as usize].first, kind, id, body);
         self.wake_sender(lane);

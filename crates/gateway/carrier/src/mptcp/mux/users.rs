@@ -1,4 +1,4 @@
-//! What the users of streams do.
+//! Operations of the users of streams.
 
 use std::io::{self, ErrorKind};
 use std::task::{Context, Poll};
@@ -11,7 +11,7 @@ use super::{Mux, Stream, incoming, outgoing};
 use crate::window::{Read, stalled};
 
 impl Mux {
-    /// Queues data of a stream; how much.
+    /// Queues data of a stream. Returns the number of bytes.
     ///
     /// # Errors
     /// If it was ended, the peer has stopped it, or the tunnel is closed.
@@ -121,8 +121,8 @@ impl Mux {
         }
     }
 
-    /// What happens every second: streams that were stalled longest are reset if windows need more
-    /// than there is, those that send little rest, and the peer learns what was received.
+    /// Resets the streams that stalled longest if windows need more than there is, lets those that
+    /// send little rest, and confirms received data. Must be called every second.
     pub fn tick(&mut self, now: Instant) {
         let streams = self.streams.values_mut();
         streams.for_each(|stream| stream.outgoing.recent.tick());
@@ -141,7 +141,7 @@ impl Mux {
         }
     }
 
-    /// The writer is dropped: the stream is reset, unless it was ended.
+    /// Drops the writer. The stream is reset, unless it was ended.
     pub fn drop_writer(&mut self, id: u32) {
         let stream = self.streams.get_mut(&id).expect("it has a writer");
         stream.has_writer = false;
@@ -156,7 +156,7 @@ impl Mux {
         self.forget(id);
     }
 
-    /// The reader is dropped: the stream is stopped, unless the peer has ended it.
+    /// Drops the reader. The stream is stopped, unless the peer has ended it.
     pub fn drop_reader(&mut self, id: u32) {
         let stream = self.streams.get_mut(&id).expect("it has a reader");
         stream.has_reader = false;

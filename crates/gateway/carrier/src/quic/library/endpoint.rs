@@ -1,4 +1,4 @@
-//! Both ends' endpoints, and their handshakes.
+//! Endpoints of both ends, and their handshakes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,13 +20,13 @@ use crate::failure::{self, End};
 use crate::keys::PublicKey;
 use crate::tls::{self, Identity, SERVER_NAME};
 
-/// How often it is checked whether the keys were changed.
+/// Interval of the check whether the keys were changed.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// First datagrams that may wait for the task that accepts.
+/// Most first datagrams that wait for the task that accepts.
 const INCOMING: usize = 1024;
 
-/// An error if this end cannot behave so.
+/// Checks that the library can apply these settings.
 pub fn check(settings: &Settings) -> anyhow::Result<()> {
     settings::controller(settings).map(drop)
 }
@@ -60,7 +60,7 @@ impl Client {
         let connecting = endpoint.connect_with(config, slot.far(), SERVER_NAME)?;
         let failed = |error| failed(&error, End::Near);
         let inner = connecting.await.map_err(failed)?;
-        // Before, `far` may still refuse the own key.
+        // Until then `far` may still refuse the own key.
         inner.handshake_confirmed().await.map_err(failed)?;
         let connection = Connection { inner, controller };
         connection.change_keys().await;
@@ -71,9 +71,9 @@ impl Client {
     }
 }
 
-/// Why the handshake has failed.
+/// Error of a failed handshake.
 fn failed(error: &ConnectionError, end: End) -> anyhow::Error {
-    /// The code of TLS' alert 0 (RFC 9001, section 4.8).
+    /// Code of TLS' alert 0 (RFC 9001, section 4.8).
     const ALERT: u64 = 0x100;
     let words = match error {
         ConnectionError::TransportError(fault) => {
@@ -140,18 +140,18 @@ impl Server {
         self.endpoint.accept().await.map(Incoming)
     }
 
-    /// Accepts no more connections.
+    /// Stops accepting connections.
     pub fn stop(&self) {
         self.endpoint.set_server_config(None);
     }
 
-    /// Where it listens.
+    /// Local address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.endpoint.local_addr()
     }
 
-    /// Shakes hands; the connection and the key that the client has proved. `proved` is told the
-    /// key before anything else is checked.
+    /// Completes a handshake. Returns the connection and the proved key of the client. `proved`
+    /// gets the key before anything else is checked.
     pub async fn shake_hands(
         &self,
         incoming: Incoming,
@@ -181,32 +181,32 @@ fn peer_key(connection: &noq::Connection) -> anyhow::Result<PublicKey> {
     Ok(tls::peer_key(&certificates)?)
 }
 
-/// The first datagram of a client.
+/// First datagram of a client.
 pub struct Incoming(noq::Incoming);
 
 impl Incoming {
-    /// Where it comes from, by its own account.
+    /// Source address, which the client may have forged.
     pub fn address(&self) -> SocketAddr {
         self.0.remote_address()
     }
 
-    /// Whether the client has shown that it receives what is sent to its address.
+    /// Whether the client's address is validated.
     pub fn is_validated(&self) -> bool {
         self.0.remote_address_validated()
     }
 
-    /// Whether it has a whole ClientHello, as near's has.
+    /// Whether the datagram has a whole ClientHello, as near's has.
     pub fn has_hello(&self) -> bool {
         self.0.decrypt().is_some_and(|it| it.alpns().is_some())
     }
 
-    /// Asks the client to show that it receives (RFC 9000, section 8.1.2).
+    /// Makes the client validate its address by a Retry packet (RFC 9000, section 8.1.2).
     pub fn retry(self) {
         // Fails for a validated client only.
         let _ = self.0.retry();
     }
 
-    /// Gives no answer.
+    /// Drops it without an answer.
     pub fn ignore(self) {
         self.0.ignore();
     }

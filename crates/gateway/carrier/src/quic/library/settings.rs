@@ -1,4 +1,4 @@
-//! How the endpoints behave.
+//! Settings of the endpoints.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crate::config::{BBR, Limits, Settings};
 use crate::tls::Identity;
 use crate::window::{FIRST, LARGEST};
 
-/// The tunnel is closed when nothing has arrived from the peer for this long.
+/// Time without an arrival from the peer after which the tunnel is closed.
 pub(super) const GIVE_UP: Duration = Duration::from_secs(30);
 
-/// The library's numbers of paths that both ends allow at a time. A path that opens again has
-/// another number, and its old one is free only after a few round trips.
+/// Most path numbers that both ends allow at a time. A path that opens again has another number,
+/// and its old one is free only after a few round trips.
 pub(super) const MAX_PATHS: u32 = 32;
 
-/// RFC 6928.
+/// Initial window, packets (RFC 6928).
 const INITIAL_WINDOW: f64 = 10.0;
 
-/// What may arrive of a stream and not be read, bytes. Much more than 1024 full packets, and the
-/// library closes connections because of "too many gaps in stream buffer" (quinn-rs/quinn issue
+/// Most data of a stream that may have arrived unread, bytes. With much more than 1024 full packets
+/// the library closes connections because of "too many gaps in stream buffer" (quinn-rs/quinn issue
 /// 2809).
 const STREAM_WINDOW: u64 = LARGEST;
 
@@ -89,7 +89,7 @@ pub(super) fn transport(controller: &SharedController, limits: &Limits) -> Trans
     config
 }
 
-/// Changes what of [`transport`] depends on limits.
+/// Changes the part of [`transport`] that depends on limits.
 pub(super) fn set_limits(connection: &Connection, limits: &Limits) {
     let buffer = limits.tunnel_buffer_bytes as u64;
     connection.set_max_concurrent_bi_streams(varint(limits.streams as u64));
@@ -97,8 +97,8 @@ pub(super) fn set_limits(connection: &Connection, limits: &Limits) {
     connection.set_send_window(buffer);
 }
 
-/// What the windows of all streams can be together, so that streams that are not read never use it
-/// up: [`FIRST`] each, the budget, and as much again for streams that were idle and are no more.
+/// Sum of the windows of all streams, which streams that are not read never use up: [`FIRST`] each,
+/// the budget, and as much again for streams that were idle and are no more.
 fn receive_window(limits: &Limits) -> VarInt {
     varint(limits.streams as u64 * FIRST + 2 * limits.tunnel_buffer_bytes as u64)
 }

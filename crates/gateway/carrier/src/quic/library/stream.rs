@@ -1,4 +1,4 @@
-//! The streams of a connection.
+//! Streams of a connection.
 
 use std::future::Future;
 use std::io::{self, ErrorKind};
@@ -10,10 +10,10 @@ use futures_util::future::BoxFuture;
 use noq::{ReadError, RecvStream, SendStream, UnorderedRecvStream, VarInt};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-/// The code of a stream that is reset before its end.
+/// Code of a stream that is reset before its end.
 const NOT_FINISHED: VarInt = VarInt::from_u32(1);
 
-/// The code of a stream whose peer has sent more than it may.
+/// Code of a stream whose peer has sent more than it may.
 const BEYOND: VarInt = VarInt::from_u32(2);
 
 /// A stream to the peer.
@@ -30,18 +30,18 @@ impl Sending {
         self.0.id().into()
     }
 
-    /// Writes at once what the windows of stream and connection allow. With no data: an error if
-    /// the peer has stopped the stream, pending if the connection's window is used up.
+    /// Writes at once what the windows of stream and connection allow. Without data it is an error
+    /// if the peer has stopped the stream, and pending if the connection's window is used up.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         AsyncWrite::poll_write(Pin::new(&mut self.0), cx, data)
     }
 
-    /// Writes all of it.
+    /// Writes all data.
     pub async fn write_all(&mut self, data: &[u8]) -> io::Result<()> {
         Ok(self.0.write_all(data).await?)
     }
 
-    /// Ends it; ready when the peer has acknowledged all data and the end.
+    /// Ends the stream. The future is ready when the peer has acknowledged all data and the end.
     pub fn finish(&mut self) -> io::Result<BoxFuture<'static, io::Result<()>>> {
         self.0.finish()?;
         let stopped = self.0.stopped();
@@ -54,7 +54,7 @@ impl Sending {
         }))
     }
 
-    /// Resets it. Without effect if the peer has acknowledged the end or has stopped it.
+    /// Resets the stream, without effect if the peer has acknowledged the end or has stopped it.
     pub fn reset(&mut self) {
         let _ = self.0.reset(NOT_FINISHED);
     }
@@ -76,7 +76,7 @@ impl Receiving {
             .map(drop)
     }
 
-    /// The same stream in pieces as they arrive, if nothing of it was read yet.
+    /// Pieces of this stream as they arrive; nothing of it must have been read.
     pub fn into_pieces(self) -> Pieces {
         Pieces {
             id: self.0.id().into(),
@@ -95,7 +95,7 @@ impl AsyncRead for Receiving {
     }
 }
 
-/// A stream from the peer as it arrives.
+/// Stream from the peer, as it arrives.
 #[derive(Debug)]
 pub struct Pieces {
     id: u64,
@@ -108,8 +108,8 @@ impl Pieces {
         self.id
     }
 
-    /// The next piece, of at most `most` bytes, and its position; `None` after the last. The
-    /// failure is told once, and an end afterwards.
+    /// The next piece, of at most `most` bytes, and its position; `None` after the last. A failure
+    /// is reported once, and an end afterwards.
     pub fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
@@ -124,17 +124,17 @@ impl Pieces {
     }
 }
 
-/// Why a stream from the peer has failed.
+/// Failure of a stream from the peer.
 #[derive(Clone, Debug)]
 pub struct Failure(ReadError);
 
 impl Failure {
-    /// The peer has sent more than it may.
+    /// Failure of a peer that has sent more than it may.
     pub fn beyond() -> Failure {
         Failure(ReadError::Reset(BEYOND))
     }
 
-    /// Whether the stream was reset, and not the connection closed.
+    /// Whether the stream was reset, as opposed to the connection closed.
     pub fn is_reset(&self) -> bool {
         matches!(self.0, ReadError::Reset(_))
     }

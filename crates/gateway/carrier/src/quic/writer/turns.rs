@@ -1,4 +1,4 @@
-//! Writers take turns at the flow control of the whole tunnel.
+//! Turns of writers at the flow control of the whole tunnel.
 //!
 //! The library wakes all writers that the tunnel's window has blocked, the last one first, so that
 //! the same few would use it up again and again. Here they queue, and only the first one tries.
@@ -14,17 +14,17 @@ use tokio_util::sync::PollSemaphore;
 
 use crate::quic::library::Sending;
 
-/// The queue of a tunnel's writers.
+/// Queue of a tunnel's writers.
 pub(in crate::quic) struct Turns {
     first: Arc<Semaphore>,
-    /// Writers in the queue, with the first one.
+    /// Number of writers in the queue, the first one included.
     queued: AtomicUsize,
     /// A stream without data, which only the tunnel's window can block.
     probe: Mutex<Sending>,
 }
 
 impl Turns {
-    /// Nobody queues; the stream must never carry data.
+    /// An empty queue; `probe` must never carry data.
     pub fn new(probe: Sending) -> Turns {
         Turns {
             first: Arc::new(Semaphore::new(1)),
@@ -33,7 +33,7 @@ impl Turns {
         }
     }
 
-    /// Whether the tunnel's window is used up; then the task is woken when it is not.
+    /// Whether the tunnel's window is used up. If so, the task is woken when it is not.
     fn is_blocked(&self, cx: &mut Context<'_>) -> bool {
         self.probe.lock().poll_write(cx, &[]).is_pending()
     }
@@ -42,12 +42,12 @@ impl Turns {
 /// A writer's part in the turns.
 pub(super) struct Turn {
     turns: Arc<Turns>,
-    /// In the queue.
+    /// Place in the queue, while the writer is in it.
     place: Option<Place>,
 }
 
 impl Turn {
-    /// Not in the queue.
+    /// A writer that is not in the queue.
     pub fn new(turns: Arc<Turns>) -> Turn {
         Turn { turns, place: None }
     }
@@ -69,7 +69,7 @@ impl Turn {
         ready!(place.poll_first(cx));
         let written = stream.poll_write(cx, buf);
         if written.is_ready() || !self.turns.is_blocked(cx) {
-            // If nothing was written, the stream's own window is used up: others may go first.
+            // If nothing was written the stream's own window is used up, so others may go first.
             self.place = None;
         }
         written
@@ -93,7 +93,7 @@ impl Place {
         }
     }
 
-    /// Waits until all before have had their turn.
+    /// Waits until all earlier writers have had their turn.
     fn poll_first(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.is_first.is_none() {
             self.is_first = ready!(self.semaphore.poll_acquire(cx));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a stream may send before it is bulk, bytes.
+/// Data that a stream may send before it is bulk, bytes.
 const LITTLE: usize = 256 << 10;
 
 fn joined() -> Tunnel {
@@ -20,7 +20,8 @@ fn deliver(tunnel: &mut Tunnel, end: usize, lane: Lane) {
     tunnel.run(Step::Arrive(end, lane, usize::MAX));
 }
 
-/// Writes in the only stream, and delivers over this connection; what arrives of it, bytes.
+/// Writes in the only stream, and delivers over this connection. Returns the bytes that arrive of
+/// it.
 fn write(tunnel: &mut Tunnel, bytes: usize, lane: Lane) -> usize {
     tunnel.run(Step::Write(0, 0, bytes));
     deliver(tunnel, 0, lane);
@@ -70,7 +71,8 @@ fn what_sends_little_does_not_wait_for_the_bulk_connection() {
     assert_eq!((tunnel.read(1, 1, 1), tunnel.read(1, 3, 9)), (0, 1));
 }
 
-/// Otherwise the peer would get data of a stream that it does not know yet, and discard it.
+/// Data that arrives earlier would be of a stream that the peer does not know yet, and be
+/// discarded.
 #[test]
 fn data_stays_behind_the_frame_that_opens_its_stream() {
     let mut tunnel = Tunnel::new();
@@ -89,7 +91,7 @@ fn write_unread(tunnel: &mut Tunnel, bytes: usize, lane: Lane) -> usize {
     tunnel.on_way[0][lane as usize].len()
 }
 
-/// Otherwise a stream could be forgotten before its end was confirmed, which is an error.
+/// A stream could otherwise be forgotten before its end was confirmed, which is an error.
 #[test]
 fn frames_about_a_stream_stay_in_order_when_the_second_connection_joins() {
     let mut tunnel = Tunnel::new();

@@ -1,5 +1,5 @@
-//! What must hold of each parser for any input, and of a carrier whatever its peer does: for the
-//! tests and for `fuzz/main.rs`.
+//! Properties of each parser for any input, and of a carrier whatever its peer does, for the tests
+//! and for `fuzz/main.rs`.
 
 use anabranch_gateway::names::{addresses::addresses, dns};
 use anabranch_gateway::near::socks;
@@ -11,7 +11,7 @@ mod config;
 mod mux;
 mod quic;
 
-/// Parses an input and checks what must hold of the result.
+/// A check: parses an input and tests the properties of the result.
 pub type Check = fn(&[u8]);
 
 /// Every check, by the name of its folder in `fuzz/corpus.tar.gz`.
@@ -30,7 +30,7 @@ pub const PARSERS: [(&str, Check); 12] = [
     ("dns_answer", dns_answer),
 ];
 
-/// An input that says what happens.
+/// An input that is read as a sequence of choices.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -100,7 +100,7 @@ fn frame(bytes: &[u8]) {
     }
 }
 
-/// What a client of SOCKS5 sends before its data.
+/// Checks the part of SOCKS5 that a client sends before its data.
 fn socks_request(bytes: &[u8]) {
     let mut client = tokio::io::join(bytes, tokio::io::sink());
     let negotiated = socks::negotiate(&mut client)
@@ -131,7 +131,8 @@ fn dns_query(bytes: &[u8]) {
     }
 }
 
-/// A DNS answer, to a query with its number and question: it is one only if these are its own.
+/// Checks a DNS answer to a query with its number and question: it is one only if these are its
+/// own.
 fn dns_answer(bytes: &[u8]) {
     let mut asked = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     asked.extend(b"\x07example\x03org\0\0\x01\0\x01");
