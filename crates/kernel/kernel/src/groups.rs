@@ -1,4 +1,4 @@
-//! `coupling=shared`: which subflows of a connection a loaded program couples.
+//! `coupling=shared`: decisions about which subflows of a connection a loaded program couples.
 //!
 //! The program reports RTTs (`bpf/groups.h`), and the simulator's detector decides on them. Nothing
 //! here is a rule of its own.
@@ -16,11 +16,11 @@ mod decision;
 pub use decision::Groups;
 use decision::{Change, Decisions, Report};
 
-/// Groups are valid for this long: a few times [`Grouper::PERIOD`], so that a busy machine does not
-/// couple all subflows now and then.
+/// Time for which groups are valid: a few times [`Grouper::PERIOD`], so that a busy machine does
+/// not couple all subflows now and then.
 const VALID: Duration = Duration::from_secs(2);
 
-/// Decides for the subflows of one loaded algorithm. Once it is dropped, or not updated for 2 s,
+/// Decides about the subflows of one loaded algorithm. Once it is dropped, or not updated for 2 s,
 /// the program couples all subflows of a connection.
 #[derive(Debug)]
 pub struct Grouper {
@@ -32,10 +32,10 @@ pub struct Grouper {
 }
 
 impl Grouper {
-    /// How often [`update`](Grouper::update) is to be called: twice in an interval of the detector.
+    /// Interval at which [`update`](Grouper::update) must be called: half of one of the detector.
     pub const PERIOD: Duration = Duration::from_millis(100);
 
-    /// For a program that is loaded with `coupling=shared`.
+    /// The decider for a program that was loaded with `coupling=shared`.
     pub(crate) fn new(object: &Object) -> Result<Grouper> {
         let map = |name: &str| {
             let mut maps = object.maps();
@@ -59,8 +59,8 @@ impl Grouper {
         })
     }
 
-    /// Reads the new delays, decides, and confirms the groups. Returns the groups of the
-    /// connections for which they have changed.
+    /// Reads the new delays, decides, and confirms the groups. Returns the groups that have
+    /// changed, by connection.
     ///
     /// # Errors
     ///
@@ -80,8 +80,8 @@ impl Grouper {
         Ok(changed)
     }
 
-    /// Fails where the program has removed the entry, because the socket is closed, and where the
-    /// map is full: without a group the subflow is coupled with all others.
+    /// Enters a change. This fails where the program has removed the entry, because the socket is
+    /// closed, and where the map is full: without a group the subflow is coupled with all others.
     fn enter(&self, change: &Change) {
         let key = change.subflow.to_ne_bytes();
         let _ = match change.group {
@@ -95,7 +95,7 @@ impl Grouper {
     }
 }
 
-/// The clock of the program's reports.
+/// Clock of the program's reports.
 fn now() -> Duration {
     let time = clock_gettime(ClockId::Monotonic);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

@@ -1,4 +1,4 @@
-//! What operators see: version, parameters and stale rates in `status`, weights, metrics.
+//! Views of operators: version, parameters and stale rates in `status`, weights, metrics.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -55,7 +55,7 @@ fn status_shows_version_parameters_and_stale_rates() {
     });
 }
 
-/// What the program writes to a terminal with this many columns.
+/// Output of the program on a terminal with this many columns.
 fn on_terminal(columns: usize, arguments: &str) -> String {
     let binary = env!("CARGO_BIN_EXE_anabranch-kernel");
     let command = format!("stty cols {columns} rows 24; exec {binary} {arguments}");

@@ -1,4 +1,4 @@
-//! What the program `bpf/connections.bpf.c` writes about a socket.
+//! Output of the program `bpf/connections.bpf.c` about a socket.
 
 /// `struct entry` of `bpf/connections.bpf.c`.
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ pub(super) struct Entry {
     pub backup: u16,
 }
 
-/// What is read of `struct subflow` of `bpf/subflow.h`.
+/// Fields that are read of `struct subflow` of `bpf/subflow.h`.
 #[derive(Clone, Copy)]
 pub(super) struct State {
     pub magic: u32,

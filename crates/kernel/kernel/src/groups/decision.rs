@@ -1,4 +1,4 @@
-//! The decisions on the connections of a program, from the delays that it reports.
+//! Decisions about the connections of a program, from the delays that it reports.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use anabranch_control::{Coupling, Detector};
 /// `struct report` of `bpf/groups.h`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Report {
-    /// The address of the subflow's socket.
+    /// Address of the subflow's socket.
     pub subflow: u64,
     pub time_us: u64,
     pub token: u32,
@@ -38,12 +38,12 @@ pub(super) struct Change {
     pub group: Option<u32>,
 }
 
-/// The groups of a connection's subflows, in the order in which these first reported.
+/// Groups of a connection's subflows, in the order in which these first reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
-    /// The connection's token.
+    /// Token of the connection.
     pub token: u32,
-    /// For each subflow the number of its group, at least 1.
+    /// Number of each subflow's group, at least 1.
     pub numbers: Vec<u32>,
 }
 
@@ -54,14 +54,14 @@ impl fmt::Display for Groups {
     }
 }
 
-/// After this time without a delay a subflow is forgotten: closed, or idle. The detection for its
-/// connection then begins anew.
+/// Time without a delay after which a subflow is forgotten: it is closed, or idle. The detection
+/// for its connection then begins anew.
 const SILENT_US: u64 = 30_000_000;
 
-/// Subflows that the detector of a connection has at most; eight may be open at a time.
+/// Most subflows that the detector of a connection has; eight may be open at a time.
 const MAX_SUBFLOWS: usize = 16;
 
-/// The connections of a program, by token.
+/// Connections of a program, by token.
 #[derive(Debug, Default)]
 pub(super) struct Decisions {
     connections: BTreeMap<u32, Connection>,
@@ -71,7 +71,7 @@ pub(super) struct Decisions {
 #[derive(Debug)]
 struct Connection {
     detector: Detector,
-    /// In the order of the detector's paths.
+    /// Subflows in the order of the detector's paths.
     subflows: Vec<Subflow>,
 }
 
@@ -79,13 +79,13 @@ struct Connection {
 struct Subflow {
     socket: u64,
     heard_us: u64,
-    /// What the map has: 0 for nothing.
+    /// Group in the map; 0 if there is none.
     group: u32,
 }
 
 impl Decisions {
-    /// Takes reports, in the order of their times; gives the groups of the connections for which
-    /// they have changed.
+    /// Takes reports, in the order of their times. Returns the groups that have changed, by
+    /// connection.
     pub fn update(&mut self, reports: &[Report], now_us: u64) -> Vec<Groups> {
         let mut changed = BTreeMap::new();
         for report in reports {
@@ -113,7 +113,7 @@ impl Decisions {
         changed.into_values().collect()
     }
 
-    /// The changes of the map since the last call.
+    /// Takes the changes of the map since the last call.
     pub fn take_changes(&mut self) -> Vec<Change> {
         std::mem::take(&mut self.changes)
     }
@@ -146,7 +146,7 @@ impl Connection {
         self.subflows.len() == MAX_SUBFLOWS && self.place(socket).is_none()
     }
 
-    /// Takes a delay; gives the changes of groups.
+    /// Takes a delay. Returns the changes of groups.
     fn take(&mut self, report: &Report) -> Vec<Change> {
         let place = self.place(report.subflow).unwrap_or_else(|| {
             self.detector.add_path();
