@@ -41,8 +41,7 @@ fn listed(parameter: &str) -> io::Result<Vec<String>> {
 
 /// Name of an algorithm in a kernel that has registered those in `registered`. A registered name is
 /// used as it is, unless the table's rule of that name has another name in the kernel (`vegas`).
-/// Any
-/// other name is looked up in the table.
+/// Any other name is looked up in the table.
 ///
 /// # Errors
 /// If the algorithm has parameters, or is not registered.

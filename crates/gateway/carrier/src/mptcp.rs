@@ -1,6 +1,6 @@
-//! The tunnel over TLS 1.3 on one connection of the kernel: Multipath TCP, or plain TCP
-//! where a kernel has none or a middlebox strips it. Congestion control is the kernel's, by a
-//! program of `anabranch-kernel`; paths are opened by the kernel's path manager.
+//! The tunnel over TLS 1.3 on one connection of the kernel: Multipath TCP, or plain TCP where a
+//! kernel has none or a middlebox strips it. Congestion control is the kernel's, by a program of
+//! `anabranch-kernel`; paths are opened by the kernel's path manager.
 //!
 //! **A second connection** (`join`) of plain TCP carries what must not wait for bulk data, while
 //! its path works.

@@ -52,8 +52,7 @@ struct path {
 #endif
 };
 
-/* Arguments of the methods of the trait Rule: self, paths and memory. On the stack, of 512 bytes.
- */
+/* Arguments of the methods of the trait Rule: self, paths, memory. On the stack, of 512 bytes. */
 struct connection {
 	struct path paths[MAX_PATHS];
 #if READS & MEMORY

@@ -65,8 +65,8 @@ impl Followed {
     }
 
     /// Handles events, finds announced paths that have opened, gives all their allowances, and
-    /// closes paths that lose `far`'s data: `near` does not detect them,
-    /// because it receives `far`'s data over another path.
+    /// closes paths that lose `far`'s data: `near` does not detect them, because it receives
+    /// `far`'s data over another path.
     pub fn step(&mut self, events: Vec<Event>) {
         for event in events {
             match event {

@@ -1,8 +1,8 @@
 //! Probes of whether the other end is reachable over a path, without a connection, I/O or a clock.
 //!
-//! A datagram with an unknown version of QUIC makes a server answer with the versions that it
-//! knows (RFC 9000, section 6), over the same path. An open path does not show this: the library
-//! returns the acknowledgements of all paths over one of them.
+//! A datagram with an unknown version of QUIC makes a server answer with the versions that it knows
+//! (RFC 9000, section 6), over the same path. An open path does not show this: the library returns
+//! the acknowledgements of all paths over one of them.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -74,8 +74,8 @@ pub fn action(rules: &[Rule], destination: &Destination) -> Action {
     rule.map(|rule| rule.via.clone()).unwrap_or_default()
 }
 
-/// Networks in which a destination given by name must have no address: those that are
-/// refused by rules before the one that counts for the name.
+/// Networks in which a destination given by name must have no address: those that are refused by
+/// rules before the one that counts for the name.
 pub fn refused_networks(rules: &[Rule], destination: &Destination) -> Vec<IpNet> {
     if let Host::Ip(_) = destination.host {
         return Vec::new();
@@ -142,8 +142,7 @@ impl Pattern {
     }
 
     /// Whether the pattern matches a destination and one of its addresses. An address that is not
-    /// public must be
-    /// in a network inside its special range.
+    /// public must be in a network inside its special range.
     fn covers(&self, requested: &Destination, address: IpAddr, special: &Special) -> bool {
         match &self.hosts {
             Hosts::Network(network) => {

@@ -68,9 +68,8 @@ impl Special {
     }
 
     /// Whether a list with this network, which contains the address, allows the address: it is
-    /// public, or
-    /// the network is inside its special range, which for an own address is the address itself. The
-    /// IPv4 address inside an IPv6 address must be public.
+    /// public, or the network is inside its special range, which for an own address is the address
+    /// itself. The IPv4 address inside an IPv6 address must be public.
     pub fn network_allows(&self, network: &IpNet, address: IpAddr) -> bool {
         let embedded_is_public = embedded(address).is_none_or(|it| self.is_public(it.into()));
         match self.range_of(address) {

@@ -26,9 +26,9 @@ pub fn queries(name: &Name) -> [Vec<u8>; 2] {
     })
 }
 
-/// Addresses in an answer and their time to live. Answers of a recursive server contain the
-/// whole chain of aliases. `None` if the server reports a failure other than that there is no such
-/// name, or the answer is malformed.
+/// Addresses in an answer and their time to live. Answers of a recursive server contain the whole
+/// chain of aliases. `None` if the server reports a failure other than that there is no such name,
+/// or the answer is malformed.
 pub fn addresses(answer: &[u8]) -> Option<(Vec<IpAddr>, Duration)> {
     let header = answer.get(..HEADER)?;
     if ![0, NXDOMAIN].contains(&(header[3] & 0xf)) {

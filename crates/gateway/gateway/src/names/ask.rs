@@ -18,8 +18,7 @@ use crate::wire::{encode_frame, read_frame};
 const REPEAT: Duration = Duration::from_millis(1500);
 
 /// Asks the server. Returns its answer: over UDP, and over TCP if it is truncated there. Each query
-/// has a random
-/// number and a port of its own. Waits for as long as it is polled.
+/// has a random number and a port of its own. Waits for as long as it is polled.
 ///
 /// # Errors
 /// If the server cannot be reached, or the answer over TCP is not one to this query.

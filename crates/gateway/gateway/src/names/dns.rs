@@ -119,8 +119,7 @@ pub(super) fn skip_question(message: &[u8]) -> Option<usize> {
 }
 
 /// Permission of a name to end with a pointer (RFC 1035, section 4.1.4). A name in a query has
-/// none, and
-/// one in an OPT record is the root.
+/// none, and one in an OPT record is the root.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Pointers {
     Accepted,

@@ -1,6 +1,5 @@
 //! Resolution of names, by the file of hosts and then by DNS. A lookup is a task with two sockets:
-//! it
-//! has no thread, and ends with the future that waits for it.
+//! it has no thread, and ends with the future that waits for it.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;

@@ -1,5 +1,5 @@
-//! Tunnel over the fastest path, for the datagrams of an association. In the tunnel over all
-//! paths a datagram may go over the slowest, and with the carrier `mptcp` it waits for lost ones.
+//! Tunnel over the fastest path, for the datagrams of an association. In the tunnel over all paths
+//! a datagram may go over the slowest, and with the carrier `mptcp` it waits for lost ones.
 
 use std::sync::Arc;
 use std::time::Duration;

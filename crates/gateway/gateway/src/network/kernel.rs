@@ -65,8 +65,7 @@ struct Tcp {
 impl Tcp {
     /// A connection without delay for small segments, with keep-alives, so that a peer that has
     /// vanished doesn't hold it forever. TCP_USER_TIMEOUT (RFC 5482) is not set: with it Linux also
-    /// resets a
-    /// connection whose peer lives and does not read.
+    /// resets a connection whose peer lives and does not read.
     fn boxed(stream: TcpStream, opened: Option<Opened>) -> Box<dyn Socket> {
         let keepalive = TcpKeepalive::new()
             .with_time(Duration::from_secs(120))

@@ -33,8 +33,7 @@ const MAX_WAITING: usize = 8 << 10;
 const OVERHEAD: usize = 64;
 
 /// Socket of an association towards destinations. It receives only from addresses to which it has
-/// sent.
-/// Datagrams to a name wait until it is resolved, and delay no others.
+/// sent. Datagrams to a name wait until it is resolved, and delay no others.
 pub struct Outside<K> {
     socket: UdpSocket,
     is_ipv6: bool,

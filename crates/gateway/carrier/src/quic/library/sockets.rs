@@ -284,8 +284,8 @@ impl AsyncUdpSocket for AllPaths {
                     self.next = i + 1;
                     return Poll::Ready(Ok(received));
                 }
-                // The interface is gone. Other paths work; this one is bound again when it is
-                // tried again.
+                // The interface is gone. Other paths work; this one is bound again when it is tried
+                // again.
                 Poll::Ready(Err(error)) => {
                     tracing::debug!(path = self.sockets.slots[i].config.name, %error, "no socket");
                     self.sockets.slots[i].unbind();
@@ -317,8 +317,7 @@ struct Sender(Arc<Sockets>);
 
 impl UdpSender for Sender {
     /// Sends without ever waiting: a path whose socket is full, or that has none, must not stop the
-    /// others. Its
-    /// datagrams are lost, as in a full queue of the network.
+    /// others. Its datagrams are lost, as in a full queue of the network.
     fn poll_send(
         self: Pin<&mut Self>,
         transmit: &Transmit<'_>,

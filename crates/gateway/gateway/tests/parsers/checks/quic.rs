@@ -24,8 +24,8 @@ fn pattern(position: u64) -> u8 {
     (position * 31 + position / 251) as u8
 }
 
-/// Pieces of a stream's data in any order, of which the library gives each byte once: they are
-/// read in order, and what waits is bounded.
+/// Pieces of a stream's data in any order, of which the library gives each byte once: they are read
+/// in order, and what waits is bounded.
 pub fn order(bytes: &[u8]) {
     let mut input = Input(bytes);
     let mut stream = fuzzing::Stream::new(BUDGET);
