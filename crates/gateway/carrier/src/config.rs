@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_control::Algorithm;
+use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 
 /// The name of BBR, which controls each path by itself: the library's over QUIC, and the kernel's.
@@ -190,4 +192,25 @@ impl Path {
 pub fn is_name(name: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(word)
+}
+
+/// A value that is replaced as a whole.
+#[derive(Debug)]
+pub struct Live<T>(RwLock<Arc<T>>);
+
+impl<T> Live<T> {
+    /// A live value that begins with `value`.
+    pub fn new(value: T) -> Live<T> {
+        Live(RwLock::new(Arc::new(value)))
+    }
+
+    /// The present value.
+    pub fn get(&self) -> Arc<T> {
+        self.0.read().clone()
+    }
+
+    /// Replaces the value.
+    pub fn set(&self, value: T) {
+        *self.0.write() = Arc::new(value);
+    }
 }

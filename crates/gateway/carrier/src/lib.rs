@@ -104,13 +104,9 @@ mod config;
 mod failure;
 mod handshakes;
 pub mod keys;
-pub mod live;
 pub mod mptcp;
 pub mod quic;
-pub mod race;
 pub mod socket;
-mod state;
-mod stream;
 mod supervisor;
 pub mod tls;
 mod tunnel;
@@ -121,11 +117,11 @@ pub use config::{
 };
 use keys::PublicKey;
 pub use quic::udp;
-pub use state::{Condition, PathState};
-pub use stream::{Incoming, Outgoing, Stream};
 use tls::Identity;
 pub(crate) use tunnel::printable;
-pub use tunnel::{Carried, Closed, NotSent, Tunnel};
+pub use tunnel::{
+    Carried, Closed, Condition, Incoming, NotSent, Outgoing, PathState, Stream, Tunnel,
+};
 use udp::Udp;
 
 /// Connects to `far` over these paths. One successful handshake is enough; the other paths are

@@ -26,22 +26,17 @@ use futures_util::{FutureExt, StreamExt};
 use socket2::Protocol;
 use tokio::time::{Instant, timeout};
 
-use crate::config;
 use crate::failure::{self, End, KEY_REFUSED, Refused};
-use crate::quic;
 use crate::supervisor::Supervisor;
 use crate::tls::{self, Identity};
-use crate::{Carried, Closed, NotSent, PathState, Stream, Tunnel};
+use crate::{Carried, Closed, NotSent, PathState, Stream, Tunnel, config, quic};
 
 mod allowance;
 mod core;
 mod driver;
 mod endpoints;
-mod interfaces;
 mod join;
 mod kappa;
-mod kept;
-mod late;
 mod listener;
 mod maintain;
 pub mod mux;

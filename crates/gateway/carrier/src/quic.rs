@@ -19,36 +19,30 @@ use crate::tls::Identity;
 use crate::{Carried, Closed, NotSent, PathState, Stream, Tunnel};
 
 mod account;
-mod allowance;
-mod clock;
 mod connect;
 mod control;
 mod credit;
-mod delay;
-mod far;
 #[doc(hidden)]
 pub mod fuzzing;
 mod library;
+mod limits;
 mod listener;
-mod near;
 mod paths;
 mod probe;
-mod reader;
-mod share;
-mod writer;
+mod stream;
+mod turns;
 
 use account::Account;
 use connect::Connected;
 pub(crate) use connect::answers;
 use credit::Credit;
-use far::Followed;
 pub use library::udp;
 use library::{Client, Connection, Receiving, Sending};
 pub use listener::Listener;
-use paths::Paths;
-use reader::{Reader, Waiting};
+use paths::{Followed, Paths};
+use stream::{Reader, Waiting, Writer};
+use turns::Turns;
 use udp::Udp;
-use writer::{Turns, Writer};
 
 /// Code of a connection that is closed because the peer violates the protocol.
 const INVALID: u32 = 2;
@@ -69,7 +63,7 @@ struct Inner {
     connection: Connection,
     account: Arc<Account>,
     credit: Arc<Credit>,
-    turns: Arc<Turns>,
+    turns: Arc<Turns<Sending>>,
     waiting: Arc<Waiting>,
     ends: Ends,
     tasks: Supervisor,
@@ -101,7 +95,7 @@ impl Inner {
     async fn near(connected: Connected, limits: &config::Limits) -> Result<Inner, Closed> {
         let connection = connected.connection;
         let mut control = connection.open_one_way(true).await?;
-        let (paths, opens) = near::paths(&connection, &connected.sockets, connected.first);
+        let (paths, opens) = paths::paths(&connection, &connected.sockets, connected.first);
         let paths = Arc::new(Mutex::new(paths));
         let ends = Ends::Near(paths.clone(), connected.endpoint);
         // Fails if the connection is closed, and then the next one does, too.
@@ -234,7 +228,7 @@ async fn watch(connection: Connection, paths: Arc<Mutex<Paths>>, mut control: Se
     let mut ticks = ticks();
     while !connection.is_closed() {
         ticks.tick().await;
-        let opens = near::step(&mut paths.lock(), events.take());
+        let opens = paths::step(&mut paths.lock(), events.take());
         for message in &opens {
             if control::write(&mut control, message).await.is_err() {
                 return; // closed
@@ -254,7 +248,7 @@ async fn follow(connection: Connection, followed: Arc<Mutex<Followed>>) {
 }
 
 fn ticks() -> Interval {
-    let mut ticks = interval(allowance::PERIOD);
+    let mut ticks = interval(paths::PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }

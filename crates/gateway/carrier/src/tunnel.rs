@@ -1,15 +1,17 @@
-//! Tunnel with either carrier.
+//! Tunnel with either carrier: its streams, and the state of its paths.
 
-use std::fmt;
+use std::net::IpAddr;
 use std::ops::Deref;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::{fmt, io};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::config::{Carrier, Limits};
-use crate::state::PathState;
-use crate::stream::Stream;
 
 /// An established, authenticated connection between `near` and `far`. Clones are the same tunnel,
 /// which is closed when the last is dropped. [`Carried`] has its operations.
@@ -135,3 +137,119 @@ impl fmt::Display for NotSent {
 }
 
 impl std::error::Error for NotSent {}
+
+/// A stream of a tunnel, in both directions.
+///
+/// Writing ends with `shutdown`, which returns once the peer has acknowledged all data and the end.
+/// It fails if the peer has stopped the stream or the tunnel is closed before. Dropping a stream
+/// before its shutdown has returned resets it, so that the peer sees an error and not an end.
+///
+/// Data that has been received can be read after the tunnel was closed.
+pub struct Stream {
+    /// Direction from the peer.
+    pub reader: Box<dyn Incoming>,
+    /// Direction to the peer.
+    pub writer: Box<dyn Outgoing>,
+}
+
+/// The direction of a stream from the peer.
+pub trait Incoming: AsyncRead + Send + Unpin {
+    /// Ready when the peer has reset the stream, also while received data is not read. Never ready
+    /// once all data and the end have been received.
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error>;
+}
+
+/// The direction of a stream to the peer.
+pub trait Outgoing: AsyncWrite + Send + Unpin {
+    /// Ready when the peer has dropped its reader before the end, or when the tunnel is closed,
+    /// also while nothing is being written. Called only after the end of the stream's reader and
+    /// before shutdown.
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error>;
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stream")
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.reader).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.writer).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.writer).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.writer).poll_shutdown(cx)
+    }
+}
+
+/// Condition of a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Condition {
+    /// It carries data, or would.
+    Up,
+    /// It is open, and used when no available path works.
+    Standby,
+    /// It is being opened.
+    #[default]
+    Opening,
+    /// Nothing returned over it; it is tried again.
+    Dead,
+    /// The path's data cap is reached, or its role is `never`.
+    Off,
+}
+
+/// Name, as in JSON.
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        serde::Serialize::serialize(self, f)
+    }
+}
+
+/// A path's state and counters. Counters start with the tunnel.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct PathState {
+    /// Configured name, or the peer's address on `far`.
+    pub name: String,
+    /// Present condition.
+    pub condition: Condition,
+    /// Own address.
+    pub local: Option<IpAddr>,
+    /// Bytes sent, headers of datagrams or segments included as far as known.
+    pub sent_bytes: u64,
+    /// Bytes received, with the same headers as in `sent_bytes`.
+    pub received_bytes: u64,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Packets declared lost.
+    pub lost_packets: u64,
+    /// Smoothed round-trip time, s; `None` before the first sample.
+    pub rtt_s: Option<f64>,
+    /// Smallest round-trip time, s; `None` before the first sample.
+    pub base_rtt_s: Option<f64>,
+    /// Congestion window, packets.
+    pub window_packets: f64,
+    /// Largest datagram or segment that the path carries, bytes.
+    pub mtu_bytes: u32,
+    /// Number of times that the path was found dead.
+    pub deaths: u64,
+}

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Kind of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Its value only grows.
+    /// The value only grows.
     Counter,
-    /// Its value also falls.
+    /// The value also falls.
     Gauge,
 }
 

@@ -1,4 +1,5 @@
 //! The limiter under schedules of its callers that shuttle chooses: the library's source file with
+//! shuttle's mutex, each lock of which may let others run first.
 
 // The file finds these names here instead of the library's and of the crate parking_lot.
 extern crate self as parking_lot;

@@ -17,11 +17,10 @@ use super::join::{self, Invitations};
 use super::mux::{self, Lane, Role};
 use super::paths::Paths;
 use super::{HANDSHAKE, Tls, Tunnel, driver, endpoints, establish, kappas, socket};
-use crate::config::{self, Settings};
+use crate::config::{self, Live, Settings};
 use crate::failure::{self, End};
 use crate::handshakes::{Handshakes, Place, Stage};
 use crate::keys::PublicKey;
-use crate::live::Live;
 use crate::tls::{self, Identity};
 
 /// Time for near's first message, which follows the TCP connection at once.

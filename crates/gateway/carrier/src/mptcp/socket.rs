@@ -12,10 +12,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use crate::config;
-use crate::failure;
-use crate::race::race;
-use crate::socket::Opened;
+use crate::socket::{Opened, race};
+use crate::{config, failure};
 
 /// Time limit of a connection to one address: SYN is sent again after 1 s and 3 s.
 const CONNECT: Duration = Duration::from_secs(4);

@@ -8,8 +8,8 @@ use tokio::io::ReadBuf;
 use tokio::time::Instant;
 
 use super::control::Reader;
-use super::far::{Announced, entry_of};
-use super::reader::{Order, Waiting};
+use super::paths::{Announced, entry_of};
+use super::stream::{Order, Waiting};
 use crate::window::{FIRST, Read, Windows};
 
 /// Handles messages of `near` as `far` does; paths with an even number open at once. Returns the

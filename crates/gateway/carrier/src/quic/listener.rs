@@ -10,10 +10,9 @@ use tokio::task::JoinHandle;
 use super::Inner;
 use super::library::{self, Incoming, Server};
 use crate::Tunnel;
-use crate::config::{self, Settings};
+use crate::config::{self, Live, Settings};
 use crate::handshakes::{Handshakes, Place, Stage};
 use crate::keys::PublicKey;
-use crate::live::Live;
 use crate::tls::Identity;
 use crate::udp::{self, Udp};
 

@@ -1,4 +1,5 @@
-//! Paths of an end, whichever numbers the library gives them.
+//! Paths of an end, whichever numbers the library gives them: those of `near` as configured, those
+//! of `far` as `near` announces them; and their allowances.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,11 +7,11 @@ use std::time::{Duration, Instant};
 use anabranch_quic::controller::Allowance;
 use anabranch_quic::watch::{Advice, PathWatch};
 
-use super::clock::now;
 use super::control::Opens;
-use super::delay::DelayBound;
-use super::library::{Connection, Counters, LastPath, Path, Slot};
-use super::share::Share;
+use super::library::{
+    Connection, Counters, Event, LastPath, Path, Slot, Sockets, UDP_HEADERS, now,
+};
+use super::limits::{DelayBound, Flight, Share};
 use crate::config::Role;
 use crate::{Condition, PathState};
 
@@ -23,7 +24,7 @@ const IDLE_PING: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(5);
 
 /// Most bytes that pings and their acknowledgements take on a path in one
-/// [`PERIOD`](super::allowance::PERIOD).
+/// [`PERIOD`].
 const PING_BYTES: u64 = 400;
 
 /// A path, identified by its name.
@@ -381,4 +382,196 @@ impl Pings {
         open.filter(|path| path.report().in_flight_bytes == 0)
             .for_each(Path::ping);
     }
+}
+
+/// Paths over these sockets, of which `first` has carried the handshake, and the message that it is
+/// open.
+pub(super) fn paths(connection: &Connection, sockets: &Sockets, first: usize) -> (Paths, Opens) {
+    let entries = sockets.slots().iter().map(|slot| {
+        let path = &slot.config;
+        let share = Share::new(path.weight, path.rate_mbps);
+        Entry::new(path.name.clone(), path.role, share, Some(slot.clone()))
+    });
+    let mut paths = Paths::new(connection.clone(), entries.collect());
+    if let Some(path) = connection.path(0) {
+        paths.entries[first].opened(path);
+    }
+    let opens = Opens::new(0, &sockets.slots()[first].config);
+    (paths, opens)
+}
+
+/// Handles events and expired timers. Returns the paths that open.
+pub(super) fn step(paths: &mut Paths, events: Vec<Event>) -> Vec<Opens> {
+    for event in events {
+        match event {
+            Event::Abandoned(number) => paths.abandoned(number),
+            Event::IsBackup(number, is_backup) => paths.set_backup_of_peer(number, is_backup),
+        }
+    }
+    allow(&mut paths.entries);
+    paths.watch()
+}
+
+/// Most paths that `near` may announce.
+const MAX_ENTRIES: usize = 64;
+
+/// Paths of `far`, in the order in which they opened first.
+#[derive(Debug)]
+pub(super) struct Followed {
+    pub paths: Paths,
+    announced: Announced,
+}
+
+/// Paths that `near` has announced and over which nothing has arrived yet, at most one of each
+/// name.
+#[derive(Debug, Default)]
+pub(super) struct Announced(pub Vec<Opens>);
+
+impl Announced {
+    /// Adds a path that `near` opens, one of these or another.
+    ///
+    /// # Errors
+    /// If it opens more than it may.
+    pub fn add(&mut self, message: Opens, entries: &[Entry]) -> anyhow::Result<()> {
+        self.0.retain(|it| it.name != message.name);
+        let known = entries.iter().any(|entry| entry.name == message.name);
+        let room = entries.len() + self.0.len() < MAX_ENTRIES;
+        anyhow::ensure!(known || room, "too many paths");
+        self.0.push(message);
+        Ok(())
+    }
+}
+
+/// Entry of an announced path. A new name gets a new entry.
+pub(super) fn entry_of(entries: &mut Vec<Entry>, message: Opens) -> &mut Entry {
+    let known = entries.iter().position(|it| it.name == message.name);
+    let place = known.unwrap_or_else(|| {
+        let share = Share::new(message.weight, message.rate_mbps);
+        entries.push(Entry::new(message.name, message.role, share, None));
+        entries.len() - 1
+    });
+    &mut entries[place]
+}
+
+impl Followed {
+    /// A `far` without paths.
+    pub fn new(connection: Connection) -> Followed {
+        Followed {
+            paths: Paths::new(connection, Vec::new()),
+            announced: Announced::default(),
+        }
+    }
+
+    /// Takes the message that `near` opens a path.
+    ///
+    /// # Errors
+    /// If it opens more than it may.
+    pub fn announced(&mut self, message: Opens) -> anyhow::Result<()> {
+        self.announced.add(message, &self.paths.entries)
+    }
+
+    /// Handles events, finds announced paths that have opened, gives all their allowances, and
+    /// closes paths that lose `far`'s data: `near` does not detect them, because it receives
+    /// `far`'s data over another path.
+    pub fn step(&mut self, events: Vec<Event>) {
+        for event in events {
+            match event {
+                Event::Abandoned(number) => {
+                    self.announced.0.retain(|it| it.id != number);
+                    self.paths.abandoned(number);
+                }
+                Event::IsBackup(number, is_backup) => {
+                    self.paths.set_backup_of_peer(number, is_backup);
+                }
+            }
+        }
+        let connection = self.paths.connection.clone();
+        let is_open = |message: &mut Opens| connection.has_path(message.id);
+        let opened: Vec<Opens> = self.announced.0.extract_if(.., is_open).collect();
+        for message in opened {
+            self.opened(&connection, message);
+        }
+        allow(&mut self.paths.entries);
+        self.paths.watch();
+    }
+
+    fn opened(&mut self, connection: &Connection, message: Opens) {
+        let Some(path) = connection.path(message.id) else {
+            return;
+        };
+        entry_of(&mut self.paths.entries, message).opened(path);
+    }
+}
+
+/// Interval at which allowances are computed.
+pub(super) const PERIOD: Duration = Duration::from_millis(25);
+
+/// Allowance of every path in a [`PERIOD`], bytes, without which it could not be watched.
+const WATCHED: u64 = 3000;
+
+/// Gives each open path its allowance and its status.
+pub(super) fn allow(entries: &mut [Entry]) {
+    for entry in entries.iter_mut() {
+        if let Some(open) = &mut entry.open {
+            open.update();
+        }
+    }
+    let is_full = |entry: &Entry| entry.share.weight >= 1.0;
+    let full: u64 = entries.iter().filter(|it| is_full(it)).map(sent).sum();
+    let works = entries
+        .iter()
+        .any(|it| is_full(it) && it.role == Role::Available && it.open.is_some());
+    let now = now();
+    let working = entries.iter().filter(|it| it.watch.works(now)).count();
+    for entry in entries {
+        let in_flight = in_flight(entry, working > 1);
+        allow_one(entry, works.then_some(full), full, in_flight);
+    }
+}
+
+/// Most bytes in flight: while another path works, as many as make a short queue.
+fn in_flight(entry: &mut Entry, another_works: bool) -> u64 {
+    let flight = entry.open.as_ref().and_then(|open| {
+        let (rtt, base_rtt, _) = open.measured();
+        Some(Flight {
+            bytes: open.report().in_flight_bytes,
+            rtt: Duration::try_from_secs_f64(rtt?).ok()?,
+            base_rtt: Duration::try_from_secs_f64(base_rtt?).ok()?,
+        })
+    });
+    match flight.filter(|_| another_works) {
+        Some(flight) => entry.delay.allowed(flight, now()),
+        None => {
+            entry.delay.lift();
+            u64::MAX
+        }
+    }
+}
+
+fn sent(entry: &Entry) -> u64 {
+    entry.counters().sent_bytes
+}
+
+fn allow_one(entry: &mut Entry, limit: Option<u64>, full: u64, in_flight: u64) {
+    let own = sent(entry);
+    let share = &mut entry.share;
+    let credit = match limit.filter(|_| share.weight < 1.0) {
+        Some(full) => (share.credit(own, full) as u64).max(WATCHED),
+        None => {
+            share.pause(own, full);
+            u64::MAX
+        }
+    };
+    let Some(open) = &mut entry.open else {
+        return;
+    };
+    let mtu = f64::from(open.mtu().max(1));
+    let payload = mtu / (mtu + UDP_HEADERS as f64);
+    open.allow(Allowance {
+        rate: share.rate.map(|rate| rate * payload),
+        in_flight,
+        credit,
+        pings: entry.watch.is_left(),
+    });
+    open.set_backup(entry.role == Role::Backup || share.used_up || entry.is_suspected);
 }

@@ -19,7 +19,7 @@ const LITTLE: u64 = HEADER as u64 + 8 + 1;
 
 /// Use of the second connection by an end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
+pub enum ExpressState {
     /// There is no second connection.
     #[default]
     Absent,
@@ -32,7 +32,7 @@ pub enum State {
 /// One end of the second connection.
 #[derive(Debug, Default)]
 pub struct Express {
-    pub state: State,
+    pub state: ExpressState,
     /// Data that was sent last and is not confirmed.
     unheard: Vec<u8>,
     /// Number of bytes confirmed before.
@@ -47,7 +47,7 @@ pub struct Express {
 impl Express {
     /// Whether more may be sent before the peer confirms.
     pub fn has_room(&self) -> bool {
-        self.state == State::Joined && self.unheard.len() < UNHEARD
+        self.state == ExpressState::Joined && self.unheard.len() < UNHEARD
     }
 
     /// Keeps sent data until it is confirmed.
@@ -84,7 +84,7 @@ impl Mux {
         let joins = self.can_join();
         if joins {
             self.express = Express {
-                state: State::Joined,
+                state: ExpressState::Joined,
                 ..Express::default()
             };
         }
@@ -93,7 +93,7 @@ impl Mux {
 
     /// Whether the second connection is in use.
     pub fn is_joined(&self) -> bool {
-        self.express.state == State::Joined
+        self.express.state == ExpressState::Joined
     }
 
     /// Whether a second connection may join.
@@ -101,7 +101,7 @@ impl Mux {
         // A peer that reads nothing could otherwise add to it.
         let has_nothing_to_repeat = self.ends[Lane::Bulk as usize].again.is_empty();
         let is_open = self.is_established() && !self.is_closed;
-        self.express.state == State::Absent && has_nothing_to_repeat && is_open
+        self.express.state == ExpressState::Absent && has_nothing_to_repeat && is_open
     }
 
     /// Data sent over the second connection and not confirmed, bytes.
@@ -112,7 +112,7 @@ impl Mux {
     /// Leaves the second connection, which has failed or is not wanted any more.
     pub fn leave(&mut self) {
         if self.is_joined() {
-            self.express.state = State::Leaving;
+            self.express.state = ExpressState::Leaving;
             let received = self.express.received.to_be_bytes();
             self.say_over(Lane::Bulk, Kind::Left, 0, &received);
             self.wake_sender(Lane::Express);
@@ -123,7 +123,7 @@ impl Mux {
     pub(super) fn confirm(&mut self, all: bool) {
         let enough = if all { LITTLE } else { MUCH };
         let express = &mut self.express;
-        if express.received - express.confirmed >= enough && express.state == State::Joined {
+        if express.received - express.confirmed >= enough && express.state == ExpressState::Joined {
             express.confirmed = express.received;
             let received = express.received.to_be_bytes();
             self.say_over(Lane::Express, Kind::Heard, 0, &received);
@@ -140,7 +140,7 @@ impl Mux {
     /// Handles that the peer has left the second connection, having received this much.
     pub(super) fn left(&mut self, heard: u64) -> Result<(), String> {
         self.leave();
-        if self.express.state == State::Absent {
+        if self.express.state == ExpressState::Absent {
             // The peer considers joined what this end does not.
             self.say_over(Lane::Bulk, Kind::Left, 0, &0_u64.to_be_bytes());
             return Ok(());

@@ -6,7 +6,7 @@
 use tokio::time::Instant;
 
 use super::frame::{Kind, Piece};
-use super::{Lane, Mux, Peer, Stream, VERSION, incoming, outgoing};
+use super::{Lane, Mux, Peer, Stream, VERSION, half};
 use crate::printable;
 
 /// Most bytes of frames about a stream that wait while the peer reads nothing: more than one of
@@ -73,7 +73,7 @@ impl Mux {
         };
         stream.is_known = true;
         let incoming = &mut stream.incoming;
-        if incoming.state == incoming::State::Open {
+        if incoming.state == half::ReceiveState::Open {
             incoming.receive(position, data)?;
             self.events.woken.extend(incoming.reader.take());
             self.complete(id);
@@ -86,8 +86,8 @@ impl Mux {
         let Some(Stream { incoming, .. }) = self.streams.get_mut(&id) else {
             return;
         };
-        if incoming.state == incoming::State::Open && incoming.is_complete() {
-            incoming.end(incoming::State::Ended);
+        if incoming.state == half::ReceiveState::Open && incoming.is_complete() {
+            incoming.end(half::ReceiveState::Ended);
             self.events.woken.extend(incoming.reader.take());
             self.say_of(id, Kind::Received, &[]);
             self.forget(id);
@@ -141,7 +141,7 @@ impl Mux {
         let Stream {
             outgoing, incoming, ..
         } = stream;
-        let is_open = incoming.state == incoming::State::Open;
+        let is_open = incoming.state == half::ReceiveState::Open;
         match kind {
             Kind::Credit => outgoing.raise(position(body)),
             Kind::End if is_open => {
@@ -151,16 +151,16 @@ impl Mux {
                 self.complete(id);
             }
             Kind::Reset if is_open => {
-                incoming.end(incoming::State::Reset);
+                incoming.end(half::ReceiveState::Reset);
                 self.windows.close(id.into());
                 self.events.woken.extend(incoming.reader.take());
             }
-            Kind::Received if outgoing.state == outgoing::State::Ended => {
-                outgoing.state = outgoing::State::Received;
+            Kind::Received if outgoing.state == half::SendState::Ended => {
+                outgoing.state = half::SendState::Received;
                 self.events.woken.extend(outgoing.take_writer());
             }
             Kind::Stop if !outgoing.is_over() => {
-                let lost = outgoing.discard(outgoing::State::Stopped, &mut self.room);
+                let lost = outgoing.discard(half::SendState::Stopped, &mut self.room);
                 self.unsent_bytes -= lost as u64;
                 self.events.woken.extend(outgoing.take_writer());
             }
@@ -184,8 +184,8 @@ impl Mux {
         }
         if stream.has_reader || stream.has_writer {
             // Nobody will accept a stream that the peer itself has given up.
-            let gave_up = stream.outgoing.state == outgoing::State::Stopped
-                && stream.incoming.state == incoming::State::Reset;
+            let gave_up = stream.outgoing.state == half::SendState::Stopped
+                && stream.incoming.state == half::ReceiveState::Reset;
             let waits = self.opened.iter().position(|waiting| *waiting == id);
             let Some(waiting) = waits.filter(|_| gave_up) else {
                 return;

@@ -17,9 +17,9 @@ use noq::{AsyncUdpSocket, UdpSender};
 use parking_lot::{Mutex, RwLock};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use super::now;
 use super::udp::{PathSocket, Udp};
 use crate::config;
-use crate::quic::clock::now;
 use crate::quic::probe::Probes;
 
 /// The local address of path `i` as the library sees it, from the discard prefix (RFC 6666).

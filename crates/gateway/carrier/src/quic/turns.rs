@@ -12,20 +12,24 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::PollSemaphore;
 
-use crate::quic::library::Sending;
+/// Stream to the peer, whose data takes room in a window of its own and in that of the tunnel.
+pub trait Outlet {
+    /// Writes at once what both windows allow; pending if that is nothing.
+    fn poll_write(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>>;
+}
 
 /// Queue of a tunnel's writers.
-pub(in crate::quic) struct Turns {
+pub struct Turns<S> {
     first: Arc<Semaphore>,
     /// Number of writers in the queue, the first one included.
     queued: AtomicUsize,
     /// A stream without data, which only the tunnel's window can block.
-    probe: Mutex<Sending>,
+    probe: Mutex<S>,
 }
 
-impl Turns {
+impl<S: Outlet> Turns<S> {
     /// An empty queue; `probe` must never carry data.
-    pub fn new(probe: Sending) -> Turns {
+    pub fn new(probe: S) -> Turns<S> {
         Turns {
             first: Arc::new(Semaphore::new(1)),
             queued: AtomicUsize::new(0),
@@ -40,22 +44,22 @@ impl Turns {
 }
 
 /// A writer's part in the turns.
-pub(super) struct Turn {
-    turns: Arc<Turns>,
+pub struct Turn<S> {
+    turns: Arc<Turns<S>>,
     /// Place in the queue, while the writer is in it.
-    place: Option<Place>,
+    place: Option<Place<S>>,
 }
 
-impl Turn {
+impl<S: Outlet> Turn<S> {
     /// A writer that is not in the queue.
-    pub fn new(turns: Arc<Turns>) -> Turn {
+    pub fn new(turns: Arc<Turns<S>>) -> Turn<S> {
         Turn { turns, place: None }
     }
 
     /// Writes when it is this writer's turn.
     pub fn poll_write(
         &mut self,
-        stream: &mut Sending,
+        stream: &mut S,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
@@ -77,14 +81,14 @@ impl Turn {
 }
 
 /// A place in the queue.
-struct Place {
-    turns: Arc<Turns>,
+struct Place<S> {
+    turns: Arc<Turns<S>>,
     semaphore: PollSemaphore,
     is_first: Option<OwnedSemaphorePermit>,
 }
 
-impl Place {
-    fn new(turns: &Arc<Turns>) -> Place {
+impl<S> Place<S> {
+    fn new(turns: &Arc<Turns<S>>) -> Place<S> {
         turns.queued.fetch_add(1, Ordering::Relaxed);
         Place {
             turns: turns.clone(),
@@ -102,7 +106,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl<S> Drop for Place<S> {
     fn drop(&mut self) {
         self.turns.queued.fetch_sub(1, Ordering::Relaxed);
     }
