@@ -113,7 +113,7 @@ mod tunnel;
 mod window;
 
 pub use config::{
-    BBR, Carrier, Far, LONGEST_NAME, Limits, Near, Path, Remote, Role, Settings, is_name,
+    BBR, Carrier, Far, LONGEST_NAME, Limits, Live, Near, Path, Remote, Role, Settings, is_name,
 };
 use keys::PublicKey;
 pub use quic::udp;

@@ -1,33 +1,29 @@
 //! Configuration of a gateway: one TOML file for `near`, one for `far`. Unknown keys are errors.
 
+pub(crate) mod check;
+pub mod destination;
+pub mod difference;
+pub mod read;
+pub mod services;
+mod warnings;
+
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use anabranch_carrier::live;
-pub use anabranch_carrier::{Carrier, Path, Role};
 use anabranch_scenario::Adjust;
 use ipnet::IpNet;
-use serde::de::Error;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-
-mod check;
-pub mod descriptors;
-pub mod destination;
-pub mod difference;
-pub mod peer;
-pub mod read;
-mod registered;
-pub mod services;
-pub mod special;
-mod warnings;
-
-use destination::{Destinations, Rule};
-use peer::Peer;
 
 use crate::carrier::{self, Settings};
 use crate::keys::PublicKey;
 use crate::wire::Destination;
+use destination::{Destinations, Rule};
+
+pub use anabranch_carrier::{Carrier, Live, Path, Role};
 
 /// Configuration of `near`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -292,5 +288,58 @@ impl Default for Operation {
             status: None,
             drain_s: 30.0,
         }
+    }
+}
+
+/// A gateway whose tunnels are accepted.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, remote = "Self")]
+pub struct Peer {
+    /// Public key, as printed by `keygen`.
+    #[serde(deserialize_with = "key")]
+    pub key: PublicKey,
+    /// Name in status and logs.
+    pub name: Option<String>,
+    /// Destinations that `far` connects to for this peer, instead of its `allow`.
+    pub allow: Option<Destinations>,
+}
+
+fn key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PublicKey, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(D::Error::custom)
+}
+
+impl From<PublicKey> for Peer {
+    fn from(key: PublicKey) -> Peer {
+        Peer {
+            key,
+            name: None,
+            allow: None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Peer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Peer, D::Error> {
+        deserializer.deserialize_any(KeyOrTable)
+    }
+}
+
+struct KeyOrTable;
+
+impl<'de> Visitor<'de> for KeyOrTable {
+    type Value = Peer;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a public key, or a table with key, name and allow")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Peer, E> {
+        let key: PublicKey = text.parse().map_err(E::custom)?;
+        Ok(key.into())
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Peer, M::Error> {
+        Peer::deserialize(MapAccessDeserializer::new(map))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Kind of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CounterKind {
     /// The value only grows.
     Counter,
     /// The value also falls.
@@ -19,7 +19,7 @@ pub struct Row {
     /// A label of the metric with its value.
     pub label: Option<(&'static str, &'static str)>,
     /// Kind of the metric.
-    pub kind: Kind,
+    pub kind: CounterKind,
     /// Meaning of the value, one line.
     pub help: &'static str,
     /// Present value.
@@ -79,7 +79,7 @@ macro_rules! counters {
                 vec![$($(Row {
                     name: $metric,
                     label: counters!(@label $($label $value)?),
-                    kind: Kind::$kind,
+                    kind: CounterKind::$kind,
                     help: $help,
                     value: self.$field.value(),
                 },)+)+]

@@ -15,7 +15,7 @@ use tracing::{debug, info};
 use crate::carrier::{self, Listener, Stream, Tunnel};
 use crate::config::destination::Destinations;
 use crate::config::difference::Differs;
-use crate::config::{self, live::Live};
+use crate::config::{self, Live};
 use crate::counters::{Counters, Held};
 use crate::itcp;
 use crate::keys::PublicKey;
@@ -27,9 +27,7 @@ use crate::traffic::limits::Limiter;
 use crate::traffic::tasks::Tasks;
 use crate::wire::Reply;
 
-mod dns;
 mod stream;
-mod udp;
 
 /// Interval at which failed handshakes are counted.
 const COUNT: Duration = Duration::from_millis(250);

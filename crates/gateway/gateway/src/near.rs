@@ -12,7 +12,7 @@ use tokio_util::sync::DropGuard;
 use crate::carrier::Tunnel;
 use crate::carrier::mptcp::remove_endpoints;
 use crate::config::difference::Differs;
-use crate::config::{self, live::Live};
+use crate::config::{self, Live};
 use crate::counters::Counters;
 use crate::names::Resolver;
 use crate::network::{Kernel, Network};
@@ -29,15 +29,12 @@ mod direct;
 mod dns;
 mod fastest;
 mod listener;
-mod proxy;
-mod redirect;
 mod request;
 pub mod socks;
 mod tcp;
-mod tunnel_id;
 mod udp;
 
-pub use tunnel_id::TunnelId;
+pub use connector::TunnelId;
 
 use caps::Carried;
 use connector::Connector;

@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 pub mod association;
-pub mod connect;
 pub mod limits;
-pub mod peers;
-pub mod queue;
 pub mod relay;
 pub mod tasks;
 pub mod udp;

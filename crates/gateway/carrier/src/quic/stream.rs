@@ -1,5 +1,5 @@
-//! Users' ends of a stream: the writer, and the reader, whose data arrives over paths with different
-//! delays.
+//! Users' ends of a stream: the writer, and the reader, whose data arrives over paths with
+//! different delays.
 //!
 //! Data is taken from the library as it arrives and put in order here. The library keeps every
 //! datagram of a stream that was not read as a piece of its own, and closes the connection beyond

@@ -14,7 +14,7 @@ pub struct Service {
     /// Key in the configuration.
     pub key: Key,
     /// Treatment of its connections.
-    pub kind: Kind,
+    pub kind: ServiceKind,
     /// Address on which near listens.
     pub listen: SocketAddr,
     /// Networks of its clients; none means this host.
@@ -23,7 +23,7 @@ pub struct Service {
 
 /// Treatment of a service's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServiceKind {
     /// Serves SOCKS5.
     Socks,
     /// Carries it to the destination that it had before the packet filter redirected it.
@@ -38,9 +38,9 @@ impl Near {
     /// All services.
     pub fn services(&self) -> Vec<Service> {
         let single = [
-            ("socks", Kind::Socks, &self.socks),
-            ("redirect", Kind::Redirect, &self.redirect),
-            ("dns", Kind::Dns, &self.dns),
+            ("socks", ServiceKind::Socks, &self.socks),
+            ("redirect", ServiceKind::Redirect, &self.redirect),
+            ("dns", ServiceKind::Dns, &self.dns),
         ];
         let single = single.into_iter().filter_map(|(name, kind, listen)| {
             let Listen { listen, clients } = listen.clone()?;
@@ -54,7 +54,7 @@ impl Near {
         });
         let forwards = self.forwards.iter().enumerate().map(|(i, it)| Service {
             key: Key::root("forwards").index(i),
-            kind: Kind::Forward(it.to.clone()),
+            kind: ServiceKind::Forward(it.to.clone()),
             listen: it.listen,
             clients: it.clients.clone(),
         });

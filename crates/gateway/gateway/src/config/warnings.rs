@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 
 use anabranch_scenario::{Fault, Key, algorithm};
 
-use super::check::listener_of_operation;
-use super::registered::kernel_has;
+use super::check::{kernel_has, listener_of_operation};
 use super::{Carrier, Far, Limits, Near, Operation, Role, Tunnel};
 
 /// Warnings about a configuration of `near` without faults.

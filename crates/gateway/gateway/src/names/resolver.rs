@@ -12,9 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use super::addresses::{addresses, queries};
-use super::ask;
-use super::dns::parse_query;
+use super::dns::{addresses, ask, parse_query, queries};
 use super::system::{Changed, System};
 use crate::wire::{Destination, Host, Name};
 

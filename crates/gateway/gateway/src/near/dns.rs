@@ -15,7 +15,7 @@ use super::Shared;
 use super::request::tunnel;
 use crate::names::dns::{Query, TIMEOUT, answers, failure, parse_query, truncated};
 use crate::socket::receive_from;
-use crate::traffic::limits::{Kind, client_of};
+use crate::traffic::limits::{Purpose, client_of};
 use crate::traffic::relay::Connection;
 use crate::wire::{Head, Reply, encode_frame, read_frame};
 
@@ -45,7 +45,10 @@ pub async fn serve_udp(shared: &Arc<Shared>, socket: UdpSocket, serves: impl Fn(
 fn answer_udp(shared: &Arc<Shared>, socket: &Arc<UdpSocket>, query: Bytes, client: SocketAddr) {
     let counters = &shared.counters;
     counters.accepted_dns.increment();
-    let Some(permit) = shared.limiter.admit(Kind::Query, &client_of(client.ip())) else {
+    let Some(permit) = shared
+        .limiter
+        .admit(Purpose::Query, &client_of(client.ip()))
+    else {
         counters.refused_limit.increment();
         return;
     };

@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::{Shared, TunnelId};
 use crate::carrier::{Stream, Tunnel};
-use crate::traffic::connect::ESTABLISH;
+use crate::traffic::relay::ESTABLISH;
 use crate::wire::{Head, Reply};
 
 /// Longest time to open a stream, while far has as many as it allows.

@@ -9,7 +9,7 @@ use crate::carrier::Tunnel;
 use crate::config;
 use crate::config::difference::Differs;
 use crate::config::read::Config;
-use crate::counters::{Counters, Kind, Row};
+use crate::counters::{CounterKind, Counters, Row};
 use crate::far::Far;
 use crate::near::{Near, TunnelId};
 use crate::tls::Identity;
@@ -155,7 +155,7 @@ fn counted(row: Row) -> Counted {
         label: row
             .label
             .map(|(name, value)| (name.to_owned(), value.to_owned())),
-        gauge: row.kind == Kind::Gauge,
+        gauge: row.kind == CounterKind::Gauge,
         help: row.help.to_owned(),
         value: row.value,
     }

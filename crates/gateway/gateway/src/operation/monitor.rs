@@ -7,8 +7,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::history::Part;
-use super::recorder::{Observed, Recorder};
+use super::recorder::{Observed, Part, Recorder};
 use super::status::{Counted, Phase, Reload, Status};
 
 /// Interval at which the gateway is observed.

@@ -16,7 +16,7 @@ use super::service;
 use super::status::Reload;
 use crate::config::difference::{Differs, RESTART, difference};
 use crate::config::read::{self, Config, Valid};
-use crate::config::{Carrier, Operation, descriptors};
+use crate::config::{Carrier, Operation, check};
 use crate::counters::Counters;
 use crate::tls::Identity;
 
@@ -32,7 +32,7 @@ const DRAIN_CHECK: Duration = Duration::from_millis(50);
 /// If it cannot start.
 pub fn run<G: Gateway>(file: &Path, valid: Valid<G::Config>) -> anyhow::Result<ExitCode> {
     warnings(&valid.warnings);
-    descriptors::raise();
+    check::raise();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::warn;
 
-use crate::config::{self, live::Live};
+use crate::config::{self, Live};
 
 /// Least time between two logged refusals.
 const LOGGED: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ pub fn client_of(address: IpAddr) -> IpAddr {
 
 /// Purpose of a place. Queries have places of their own: connections may stay for days.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum Purpose {
     /// A TCP connection or a UDP association.
     Connection,
     /// A DNS query, or a TCP connection with queries.
@@ -111,13 +111,13 @@ impl<K: Eq + Hash + Clone + Display> Limiter<K> {
 
     /// Admits a connection or query until the permit is dropped. Returns `None` at a limit, which
     /// is logged, at most once a minute.
-    pub fn admit(self: &Arc<Self>, kind: Kind, client: &K) -> Option<Permit<K>> {
+    pub fn admit(self: &Arc<Self>, kind: Purpose, client: &K) -> Option<Permit<K>> {
         let mut clients = self.clients.lock();
         // Limits are read while nobody replaces them, or a client would keep the rate before.
         let limits = self.limits();
         let (most, most_each) = match kind {
-            Kind::Connection => (limits.connections(), limits.connections_per_client()),
-            Kind::Query => (limits.queries(), limits.queries_per_client()),
+            Purpose::Connection => (limits.connections(), limits.connections_per_client()),
+            Purpose::Query => (limits.queries(), limits.queries_per_client()),
         };
         let i = kind as usize;
         let taken = clients.each.get(client).map_or(0, |it| it.places[i]);
@@ -158,7 +158,7 @@ impl<K: Eq + Hash + Clone + Display> Limiter<K> {
 pub struct Permit<K: Eq + Hash + Clone> {
     limiter: Arc<Limiter<K>>,
     client: K,
-    kind: Kind,
+    kind: Purpose,
     /// Rate that all connections of the client share.
     pub rate: Arc<Rate>,
 }

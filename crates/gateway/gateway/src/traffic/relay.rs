@@ -1,7 +1,9 @@
-//! Relaying of TCP connections, with back-pressure: data that cannot be written is not read.
+//! Connections to the addresses of a destination, and relaying with back-pressure: data that cannot
+//! be written is not read.
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,14 +11,15 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::limits::Rate;
 use crate::carrier::{Incoming, Outgoing, Stream};
 use crate::config::Limits;
 use crate::counters::{Counter, Counters};
-use crate::network::{Sink, Socket, Source};
+use crate::names::{RESOLVE, race};
+use crate::network::{Network, Sink, Socket, Source};
 
 /// Buffer of a direction before its first read fills it, bytes.
 const FIRST_BUFFER: usize = 8 << 10;
@@ -255,5 +258,26 @@ impl Direction<'_> {
                 buffer.resize((2 * n).min(self.largest), 0);
             }
         }
+    }
+}
+
+/// Longest time of connecting.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Longest time of resolving a name and connecting together.
+pub const ESTABLISH: Duration = RESOLVE.saturating_add(CONNECT);
+
+/// Connects to the first of the addresses that accepts.
+///
+/// # Errors
+/// The error of the last attempt, or a timeout.
+pub(crate) async fn connect(
+    network: &dyn Network,
+    addresses: &[SocketAddr],
+) -> io::Result<Box<dyn Socket>> {
+    let none = || io::Error::from(io::ErrorKind::NotFound);
+    match timeout(CONNECT, race(addresses, |address| network.connect(address))).await {
+        Ok(raced) => raced.map_err(|failure| failure.unwrap_or_else(none)),
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use anabranch_gateway::names::addresses::{addresses, queries};
 use anabranch_gateway::names::dns::parse_query;
+use anabranch_gateway::names::dns::{addresses, queries};
 use anabranch_gateway::wire::Name;
 
 /// Type AAAA, type A and class IN.

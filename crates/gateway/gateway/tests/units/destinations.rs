@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
+use anabranch_gateway::config::destination::Special;
 use anabranch_gateway::config::destination::{
     Action, Destinations, Pattern, Rule, action, is_direct,
 };
-use anabranch_gateway::config::special::Special;
 use anabranch_gateway::wire::Destination;
 
 fn pattern(text: &str) -> Pattern {

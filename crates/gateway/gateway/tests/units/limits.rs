@@ -1,7 +1,7 @@
 //! Limits on connections and rates.
 
 use anabranch_gateway::config::Limits;
-use anabranch_gateway::traffic::limits::{Kind, Limiter, Rate, client_of};
+use anabranch_gateway::traffic::limits::{Limiter, Purpose, Rate, client_of};
 use tokio::time::Instant;
 
 #[test]
@@ -12,12 +12,14 @@ fn connections_are_limited_per_client_and_in_total() {
         ..Default::default()
     };
     let limiter = Limiter::new(&limits);
-    let connection = |client| limiter.admit(Kind::Connection, &client);
+    let connection = |client| limiter.admit(Purpose::Connection, &client);
     let a = [connection(1), connection(1)].map(|it| it.expect("within the limits"));
     assert!(connection(1).is_none());
     let b = connection(2).expect("within the limits");
     assert!(connection(3).is_none());
-    let query = limiter.admit(Kind::Query, &1).expect("a place of its own");
+    let query = limiter
+        .admit(Purpose::Query, &1)
+        .expect("a place of its own");
     limits.connections = Some(4);
     limiter.replace(&limits);
     assert!(connection(3).is_some());

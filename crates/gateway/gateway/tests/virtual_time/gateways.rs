@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_gateway::config;
-use anabranch_gateway::counters::{Counters, Kind};
+use anabranch_gateway::counters::{CounterKind, Counters};
 use anabranch_gateway::far::Far;
 use anabranch_gateway::keys::KeyPair;
 use anabranch_gateway::near::Near;
@@ -209,7 +209,7 @@ async fn drain(running: Option<Running<impl Gateway>>, patience: Duration) -> bo
     // Nothing of it is left.
     assert_eq!(gateway.active(), 0);
     for row in counters.table() {
-        let is_over = row.kind == Kind::Counter || row.value == 0;
+        let is_over = row.kind == CounterKind::Counter || row.value == 0;
         assert!(is_over, "{} is {}", row.name, row.value);
     }
     in_time

@@ -50,7 +50,7 @@ struct Case {
     queue: u64,
     /// Link that changes.
     link: usize,
-    /// Its faults for datagrams that near sends and receives.
+    /// Faults of the link for datagrams that near sends and receives.
     faults: [Option<Fault>; 2],
     /// Numbers of downloads and uploads without end; without any, somebody types.
     load: [usize; 2],

@@ -1,7 +1,7 @@
 //! Properties of each parser for any input, and of a carrier whatever its peer does, for the tests
 //! and for `fuzz/main.rs`.
 
-use anabranch_gateway::names::{addresses::addresses, dns};
+use anabranch_gateway::names::dns::{self, addresses};
 use anabranch_gateway::near::socks;
 use anabranch_gateway::wire::{Datagram, Destination, Head, decode_peer, encode_frame, read_frame};
 use bytes::{Bytes, BytesMut};
