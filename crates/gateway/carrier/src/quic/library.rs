@@ -25,7 +25,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use crate::{Closed, Limits, NotSent, printable};
 
 pub use endpoint::{Client, Incoming, Server, check};
-pub use path::{Counters, LastPath, Path};
+pub use path::{Counters, LastPath, OpenPath};
 pub use sockets::{Slot, Sockets};
 
 /// IPv4 and UDP headers of a datagram, bytes.
@@ -118,15 +118,15 @@ impl Connection {
     }
 
     /// Begins to open another path, if the peer has issued connection ids for it.
-    pub fn open_path(&self, slot: &Slot, is_backup: bool) -> Option<Path> {
+    pub fn open_path(&self, slot: &Slot, is_backup: bool) -> Option<OpenPath> {
         let tuple = FourTuple::new(slot.far(), Some(slot.tag()));
         let opening = self.inner.open_path(tuple, path::status(is_backup));
-        Path::new(self, opening.path_id()?)
+        OpenPath::new(self, opening.path_id()?)
     }
 
     /// The path with this number, if it is open.
-    pub fn path(&self, number: u32) -> Option<Path> {
-        Path::new(self, number.into())
+    pub fn path(&self, number: u32) -> Option<OpenPath> {
+        OpenPath::new(self, number.into())
     }
 
     /// Whether the path with this number is open.

@@ -9,7 +9,7 @@ use anabranch_quic::watch::{Advice, PathWatch};
 
 use super::control::Opens;
 use super::library::{
-    Connection, Counters, Event, LastPath, Path, Slot, Sockets, UDP_HEADERS, now,
+    Connection, Counters, Event, LastPath, OpenPath, Slot, Sockets, UDP_HEADERS, now,
 };
 use super::limits::{DelayBound, Flight, Share};
 use crate::config::Role;
@@ -37,7 +37,7 @@ pub(super) struct Entry {
     /// Limits of its load.
     pub share: Share,
     /// Open path of the library.
-    pub open: Option<Path>,
+    pub open: Option<OpenPath>,
     /// Judge of whether the path works.
     pub watch: PathWatch,
     /// Whether the path may be dead while another works. Then neither data nor acknowledgements go
@@ -79,7 +79,7 @@ impl Entry {
 
     /// Counters of the path since the tunnel was established.
     pub fn counters(&self) -> Counters {
-        let open = self.open.as_ref().map(Path::counters);
+        let open = self.open.as_ref().map(OpenPath::counters);
         self.past.plus(open.unwrap_or_default())
     }
 
@@ -96,7 +96,7 @@ impl Entry {
     }
 
     /// Records the library's path, which is open now.
-    pub fn opened(&mut self, path: Path) {
+    pub fn opened(&mut self, path: OpenPath) {
         self.release("path closed: it is opened anew");
         tracing::info!(path = self.name, id = path.number(), "path opened");
         self.watch.opened(now());
@@ -150,13 +150,13 @@ impl Entry {
     fn state(&self) -> PathState {
         let counters = self.counters();
         let open = self.open.as_ref();
-        let (rtt_s, base_rtt_s, window_packets) = open.map(Path::measured).unwrap_or_default();
+        let (rtt_s, base_rtt_s, window_packets) = open.map(OpenPath::measured).unwrap_or_default();
         PathState {
             name: self.name.clone(),
             condition: self.condition(),
             local: match &self.slot {
                 Some(slot) => slot.local(),
-                None => open.and_then(Path::local),
+                None => open.and_then(OpenPath::local),
             },
             sent_bytes: counters.sent_bytes,
             received_bytes: counters.received_bytes,
@@ -208,7 +208,7 @@ impl Paths {
 
     /// Entry of the library's path with this number.
     pub fn entry(&mut self, number: u32) -> Option<&mut Entry> {
-        let is_it = |open: &Path| open.number() == number;
+        let is_it = |open: &OpenPath| open.number() == number;
         let mut entries = self.entries.iter_mut();
         entries.find(|entry| entry.open.as_ref().is_some_and(is_it))
     }
@@ -380,7 +380,7 @@ impl Pings {
         self.last = now;
         let open = entries.iter().filter_map(|entry| entry.open.as_ref());
         open.filter(|path| path.report().in_flight_bytes == 0)
-            .for_each(Path::ping);
+            .for_each(OpenPath::ping);
     }
 }
 

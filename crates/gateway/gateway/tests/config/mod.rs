@@ -8,7 +8,6 @@ use anabranch_gateway::keys::KeyPair;
 
 use tables::Table;
 
-mod changes;
 mod refusals;
 mod reloads;
 mod tables;

@@ -11,7 +11,7 @@ use super::{Connection, UDP_HEADERS, number};
 
 /// An open path, until it is dropped.
 #[derive(Debug)]
-pub struct Path {
+pub struct OpenPath {
     connection: Connection,
     id: PathId,
     /// Keeps the place in the controller also while the library has another one for the path,
@@ -72,12 +72,12 @@ pub(super) fn status(is_backup: bool) -> PathStatus {
     }
 }
 
-impl Path {
-    pub(super) fn new(connection: &Connection, id: PathId) -> Option<Path> {
+impl OpenPath {
+    pub(super) fn new(connection: &Connection, id: PathId) -> Option<OpenPath> {
         let path = connection.inner.path(id)?;
         let controller = connection.inner.congestion_state(id)?.into_any();
         let controller = controller.downcast::<PathController>().ok()?;
-        Some(Path {
+        Some(OpenPath {
             connection: connection.clone(),
             id,
             controller,
