@@ -14,7 +14,6 @@ use anyhow::{Context, Result};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
 use rustix::time::{ClockId, clock_gettime};
 
-
 /// Time for which groups are valid: a few times [`Grouper::PERIOD`], so that a busy machine does
 /// not couple all subflows now and then.
 const VALID: Duration = Duration::from_secs(2);
