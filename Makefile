@@ -163,7 +163,7 @@ test-kernels:
 	crates/kernel/qemu/test-kernels
 
 # The arithmetic of the kernel's programs, proved for all inputs, and the rules in intervals
-# (docs/notebook/kernel-measured.md). Needs clang. `make test-all` runs the same.
+# (docs/reference/kernel.md). Needs clang. `make test-all` runs the same.
 prove-soft: build
 	$(BIN)/python crates/kernel/proofs/soft.py
 	$(BIN)/python crates/kernel/proofs/soft.py --mutants

@@ -14,9 +14,6 @@ nox.options.error_on_missing_interpreters = True
 nox.options.sessions = ["tests"]
 
 ROOT = Path(__file__).parent
-OLDEST = "requirements-oldest.txt"
-NOT_FOR_TESTS = ("astral", "maturin", "mypy", "nox", "pre-commit", "ruff")
-"""Packages of the extra `dev` that no test uses."""
 
 RUN = """\
 import anabranch
@@ -29,16 +26,14 @@ assert set(result.summary().reset_index()["algorithm"]) == {"lia", "olia"}
 @nox.parametrize("dependencies", ["oldest", "newest"], ids=["oldest", "newest"])
 def tests(session: nox.Session, dependencies: str) -> None:
     """The Python tests with the wheel and the oldest or the newest dependencies allowed."""
-    project = nox.project.load_toml("pyproject.toml")["project"]
-    tools = [
-        tool
-        for tool in project["optional-dependencies"]["dev"]
-        if not tool.startswith(NOT_FOR_TESTS)
-    ]
     oldest = dependencies == "oldest"
-    constraints = ["--constraint", OLDEST] if oldest else ["--upgrade"]
-    session.install("--only-binary", ":all:", *constraints, dist("whl"), *tools)
-    session.install("--force-reinstall", "--no-deps", dist("whl"))
+    # uv knows how to take the lowest version that a project allows, for which there is a wheel.
+    resolution = "lowest-direct" if oldest else "highest"
+    session.install("uv")
+    uv = ("uv", "pip", "install", "--quiet", "--python", session.bin + "/python")
+    chosen = ("--only-binary", ":all:", "--resolution", resolution, "--upgrade")
+    session.run(*uv, *chosen, "-r", "pyproject.toml", "--extra", "dev")
+    session.run(*uv, "--reinstall", "--no-deps", dist("whl"))
     # Old libraries call what newer ones, which are not pinned, deprecate.
     warnings = ["-W", "ignore::DeprecationWarning"] if oldest else []
     session.run("pytest", "--quiet", *warnings, *session.posargs)

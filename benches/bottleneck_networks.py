@@ -30,10 +30,6 @@ class Network:
     text: str
     truth: tuple[int, ...]
     """For each path the lowest path with the same bottleneck."""
-    cell: dict[str, str]
-    """The conditions by which errors are counted."""
-    moves_at_s: float | None = None
-    """From here on, the paths that shared a bottleneck do not, and the reverse."""
 
     def pairs(self) -> list[tuple[int, int, bool]]:
         """Every pair of paths, and whether they share a bottleneck."""
@@ -96,40 +92,8 @@ def steady(
     if pauses:
         on_s, off_s = dice.uniform(1, 5), dice.uniform(1, 5)
         workload = f"workload.on_off = {{ on_s = {on_s:.1f}, off_s = {off_s:.1f} }}"
-    cell = {
-        "paths": str(n),
-        "load": load,
-        "RTT gap": f"{gap}x",
-        "queue": queue,
-        "random loss on one path": "yes" if lossy else "no",
-        "common link": "yes" if common else "no",
-    }
     text = scenario(60, [*parts, user(paths, workload)], profile)
-    return Network(seed, text, truth, cell)
-
-
-def moving(seed: int) -> Network:
-    """Two paths whose bottleneck moves at 60 s, when eight long transfers come or go.
-
-    Each path has a link of its own, and both a common link of 1.5 times the rate of these: the
-    bottleneck while there are long transfers on it.
-    """
-    dice = random.Random(seed)
-    own = [dice.uniform(6, 12) for _ in range(2)]
-    rate = 1.5 * sum(own)
-    queue, gap, rtt = dice.choice(QUEUES), dice.choice(GAPS), dice.uniform(15, 50)
-    rtts, shared_first = [rtt, gap * rtt], dice.random() < 0.5
-    parts = [link("common", rate, 2, _queue(queue, rate, sum(rtts) / 2)), link("edge", 1000, 10)]
-    for r in range(2):
-        parts.append(link(f"own{r}", own[r], rtts[r] / 2 - 2, _queue(queue, own[r], rtts[r])))
-        parts.append(_files(f"files{r}", path(["edge", f"own{r}"]), 0.2 * own[r], 40e3))
-    when = "stop_s = 60" if shared_first else "start_s = 60"
-    parts.append(_files("files", path(["edge", "common"]), 0.1 * rate, 40e3))
-    parts.append(_transfers("long", path(["edge", "common"]), 8, "reno", when))
-    paths = [path([f"own{r}", "common"]) for r in range(2)]
-    text = scenario(120, [*parts, user(paths)])
-    cell = {"from": "shared" if shared_first else "disjoint"}
-    return Network(seed, text, (0, 0) if shared_first else (0, 1), cell, moves_at_s=60)
+    return Network(seed, text, truth)
 
 
 def scenario(duration_s: float, parts: list[str], profile: str = "rfc") -> str:
@@ -195,7 +159,7 @@ def _files(name: str, route: str, mbps: float, mean_bytes: float) -> str:
     """
 
 
-def _transfers(name: str, route: str, count: int, algorithm: str, when: str = "") -> str:
+def _transfers(name: str, route: str, count: int, algorithm: str) -> str:
     return f"""
         [[flows]]
         name = "{name}"
@@ -203,7 +167,6 @@ def _transfers(name: str, route: str, count: int, algorithm: str, when: str = ""
         paths = [{route}]
         algorithm = "{algorithm}"
         start_spread_s = 3
-        {when}
     """
 
 

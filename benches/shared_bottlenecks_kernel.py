@@ -3,7 +3,7 @@
     .venv/bin/python benches/shared_bottlenecks_kernel.py [networks] [at a time] [rule]
 
 As root, with `anabranch-kernel` and `anabranch-lab` (docs/reference/lab.md). Prints a Markdown
-table for docs/notebook/shared-bottlenecks.md: decisions at the end of each run, and the user's
+table, docs/records/shared-bottlenecks-kernel.csv: decisions at the end of each run, and the user's
 goodput beside that with `coupling=always` and `coupling=never`, as a ratio of means with its 95 %
 interval. The networks are those of `bottleneck_networks.py` with two paths. Networks that run at a
 time have the same truth, so that it is known for each connection.

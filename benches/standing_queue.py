@@ -1,6 +1,6 @@
 """The mean length of a full drop-tail queue in the simulator, and its shares in the fluid model.
 
-The table of docs/notebook/theory-fluid.md. `python benches/standing_queue.py`
+The queue of docs/notebook/theory-fluid.md, and its loss. `python benches/standing_queue.py`
 """
 
 import anabranch

@@ -2,7 +2,7 @@
 
     .venv/bin/python benches/beside/competitors.py [sim|quic] [seeds] [Mbps,...] [rule ...]
 
-Prints the tables of docs/notebook/competitors.md: links of 12 and 100 Mbps with an RTT of 40 ms and
+Prints tables (docs/records/competitors.csv): links of 12 and 100 Mbps with an RTT of 40 ms and
 a drop-tail queue of 1 and 4 bandwidth-delay products, a line per rule, a column per algorithm of
 the other connection, which has one path. A cell is the mean over the seeds, of runs of 40 s (20 s
 at 100 Mbps over QUIC) of which the second half is measured; a half is fair, and cells below a

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import api
 import commands
+import paper_files
 import rule_pages
 import tables
 
@@ -21,6 +22,7 @@ def write(source: Path, quick: bool) -> None:
         "result-tables": tables.results(),
         "metrics": tables.metrics(ROOT),
         "commands": commands.page(),
+        "paper-files": paper_files.page(),
         "python": api.page(ROOT / "python" / "anabranch"),
     }
     for name, text in pages.items():

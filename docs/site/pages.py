@@ -12,10 +12,10 @@ LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)
 
 
 def copy(docs: Path, source: Path) -> None:
-    """Copy the start page, the rooms and their pictures."""
+    """Copy the start page, the rooms, their pictures and the records that they show."""
     source.mkdir(parents=True)
     shutil.copy(docs / "index.md", source)
-    for room in (*ROOMS, "img"):
+    for room in (*ROOMS, "img", "records"):
         shutil.copytree(docs / room, source / room)
 
 

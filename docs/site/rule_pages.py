@@ -1,7 +1,7 @@
 """A page per rule: equation, picture, guarantees, counterexamples, weaknesses, source."""
 
+import csv
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ def write(root: Path, folder: Path, quick: bool) -> None:
     rules = anabranch.rules()
     (folder / "rules").mkdir()
     result = rule_figures.measured([rule["name"] for rule in rules])
-    proofs = _Proofs((root / "docs/notebook/theory-guarantees.md").read_text())
+    proofs = _Proofs(root / "docs/records/proofs.csv")
     picture = ""
     for rule in rules:
         name = rule["name"]
@@ -137,26 +137,19 @@ def _parameters(rule: dict[str, Any]) -> str:
     head = "| parameter | default | allowed | unit | meaning |\n|---|---|---|---|---|\n"
     shared = (
         "Every rule also takes `coupling`, such as `coupling=shared`: it chooses which paths the "
-        "rule couples ([Couple only what is shared](../../notebook/shared-bottlenecks.md))."
+        "rule couples ([the detector](../rules.md#coupling))."
     )
     return (head + "\n".join(rows) + f"\n\n{shared}") if rows else f"None of its own. {shared}"
 
 
 class _Proofs:
-    """The verdicts that docs/notebook/theory-guarantees.md has between its markers."""
+    """The verdicts of the record of `anabranch theory prove --all`."""
 
-    def __init__(self, page: str) -> None:
-        text = page.partition("<!-- anabranch theory prove --all -->")[2].partition("<!-- end")[0]
-        self.rows: dict[str, list[list[str]]] = {}
-        for line in text.splitlines():
-            if line.startswith("| `"):
-                first, *verdicts = [it.strip() for it in line.strip("|").split("|")]
-                self.rows.setdefault(first.strip("`"), []).append(verdicts)
-        self.examples = [
-            " ".join(it.split())
-            for it in re.findall(r"^- (`.*?)(?=^- |\Z)", text, re.M | re.S)
-            if "rates [" in it
-        ]
+    def __init__(self, record: Path) -> None:
+        self.rows: dict[str, list[dict[str, str]]] = {}
+        with record.open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                self.rows.setdefault(row["rule"], []).append(row)
 
     def section(self, rule: str) -> str:
         """The verdicts of a rule and its smallest counterexamples."""
@@ -165,23 +158,23 @@ class _Proofs:
                 "The proofs cover rules whose increase is a function of windows, RTTs and losses. "
                 "This one has a memory of its own, so nothing is proved of it."
             )
-        equal, unequal = self.rows[rule]
         text = (
             "Proved or refuted for all rates over two and three paths, by two solvers "
-            "([how](../../notebook/theory-guarantees.md)). phi is the loss probability at which a "
+            "([how](../records-papers.md#proofs)). phi is the loss probability at which a "
             "path's window is stationary. C1 gives an equilibrium; with C2 and C3 it is the only "
             "one, and stable (theorems 3.2 and 3.3 of the Balia paper). *best* and *harm* are "
-            "goals 1 and 2 of RFC 6356. *2:* and *3:* are numbers of paths; *?* is unknown.\n\n"
+            "goals 1 and 2 of RFC 6356. *2:* and *3:* are numbers of paths.\n\n"
             "| | requirement | equal RTTs | any RTTs |\n|---|---|---|---|\n"
         )
-        for i, (name, (meaning, _)) in enumerate(REQUIREMENTS.items()):
-            text += f"| {name} | {cell(meaning)} | {equal[i]} | {unequal[i]} |\n"
-        found = list(self._counterexamples(rule))
+        for row in self.rows[rule]:
+            name = row["requirement"]
+            cells = name, cell(REQUIREMENTS[name][0]), row["equal RTTs"], row["any RTTs"]
+            text += f"| {' | '.join(cells)} |\n"
+        found = [
+            f"- {row['requirement']}, {row['counterexample']}"
+            for row in self.rows[rule]
+            if row["counterexample"]
+        ]
         if found:
             text += "\nCounterexamples, with the fewest paths:\n\n" + "\n".join(found)
         return text
-
-    def _counterexamples(self, rule: str) -> Iterator[str]:
-        for example in self.examples:
-            if example.startswith(f"`{rule}` "):
-                yield f"- {example.removeprefix(f'`{rule}` ')}"

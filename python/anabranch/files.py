@@ -1,12 +1,10 @@
-"""Output files that appear all together or not at all; sections of pages between markers."""
+"""Output files that appear all together or not at all."""
 
-import datetime
 import errno
 import os
 import shutil
 import tempfile
-import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +15,6 @@ from anabranch.formats import short
 if TYPE_CHECKING:
     import pandas as pd
 
-END = "<!-- end -->"
 MANIFEST = "manifest.json"
 """Describes the other files of a result directory."""
 
@@ -157,36 +154,3 @@ def size(count: int) -> str:
         if count >= factor:
             return f"{count / factor:.1f} {unit}"
     return f"{count} B"
-
-
-def section(page: Path, command: str) -> tuple[str, str]:
-    """The text before and after a page's section of this command, markers included.
-
-    The section lies between the lines `<!-- command -->` and `<!-- end -->`; `command` is without
-    its options. Raises `ScenarioError` when a marker is missing.
-    """
-    start = f"<!-- {command} -->\n"
-    before, found, rest = page.read_text(encoding="utf-8").partition(start)
-    _, end, after = rest.partition(END)
-    if not found or not end:
-        raise ScenarioError(f"{page}: expected the lines {start.strip()} and {END}")
-    return before + start, END + after
-
-
-def put_section(page: Path, command: str, lines: Iterable[str], used: str | None = None) -> None:
-    """Replace the section of `command` by the command, the date (UTC) and these lines.
-
-    `used` is the command with its options. Raises `ScenarioError` when a marker is missing.
-    """
-    before, after = section(page, command)
-    today = datetime.datetime.now(datetime.UTC).date()
-    body = "\n".join([f"`{used or command}`, {today}.", "", *map(_wrapped, lines)])
-    page.write_text(f"{before}{body}\n{after}", encoding="utf-8")
-
-
-def _wrapped(line: str) -> str:
-    """A line of Markdown, wrapped unless it belongs to a table."""
-    if line.startswith("|"):
-        return line
-    indent = "  " if line.startswith(("- ", "  ")) else ""  # an item of a list, or its next line
-    return textwrap.fill(line, 100, subsequent_indent=indent, break_on_hyphens=False)

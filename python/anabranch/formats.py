@@ -1,5 +1,7 @@
 """How numbers and tables are written: on the terminal, in Markdown and in JSON."""
 
+import csv
+import io
 import json
 import math
 import re
@@ -115,6 +117,17 @@ def share(fraction: float, digits: int = 0) -> str:
     ('12 %', '12.5 %')
     """
     return f"{100 * fraction:.{digits}f} %"
+
+
+def csv_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """CSV with a header, lines that end with a newline alone, and quotes only where needed.
+
+    >>> csv_table(("rule", "says"), [("lia", "0.5, of 1")])
+    'rule,says\\nlia,"0.5, of 1"\\n'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    return text.getvalue()
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -13,7 +13,7 @@ IMAGES = Path(__file__).parents[2] / "docs" / "img"
 
 def test_the_figures_of_the_documentation_are_small() -> None:
     sizes = {file.name: file.stat().st_size for file in IMAGES.iterdir()}
-    assert "theory-map.svg" in sizes
+    assert "two-against-one-kernel.svg" in sizes
     assert {name: size for name, size in sizes.items() if size > 180_000} == {}
 
 

@@ -1,5 +1,6 @@
 """`anabranch judge` from a rule to its directory, and three bad rules."""
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -174,13 +175,15 @@ def test_the_page_is_self_contained_and_small(tiny: Path) -> None:
     assert "prefers-color-scheme: dark" in page
 
 
-def test_a_table_of_several_rules(tiny: Path) -> None:
-    found = [judge(rule, ["victim", "later"], quick=True) for rule in ("reno", "lia")]
-    lines = report.survey(found)
-    assert lines[0] == "| item | `reno` | `lia` |"
-    assert lines[2].startswith("| 5.2.1 Harm | yes |")
-    assert lines[3] == "| 7.6 Receivers | · | · |"
-    assert lines[-1] == "| items: not tested | 1 | 1 |"
+def test_a_record_has_a_row_per_rule_and_item(tiny: Path, anabranch: Anabranch) -> None:
+    file = tiny / "record.csv"
+    run = anabranch("judge", "lia", "--items", "victim,later", "--quick", "--record", file)
+    assert run.returncode in (0, 1), run.stderr
+    header, victim, later = csv.reader(file.read_text().splitlines())
+    assert header == ["rule", "section", "item", "result", "says"]
+    found = judge("lia", ["victim", "later"], quick=True)
+    assert victim == ["lia", "5.2.1", "Harm", found["victim"].result, found["victim"].says]
+    assert later == ["lia", "7.6", "Receivers", "not tested", found["later"].says]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +192,7 @@ def test_a_table_of_several_rules(tiny: Path) -> None:
         ([], "expected a RULE, such as lia or my_rule.py:MyRule, or --all"),
         (["lia", "--all"], "expected a RULE"),
         (["--again", "x.toml", "--all"], "--again needs the RULE"),
-        (["lia", "--page", "x.md"], "--page is for the table of --all"),
+        (["lia", "--record", "missing/x.csv"], "expected a file to write in a folder that exists"),
         (["liaa"], "did you mean lia"),
         (["lia", "--items", "5.1.9"], "--items: unknown '5.1.9'"),
         (["lia", "--again", "missing.toml"], "missing.toml: No such file"),

@@ -56,6 +56,9 @@ def test_differences_are_from_the_first_backend():
         "| a, LIA | 2 | 3 | 2 | 2.2 | +10% |\n"
     )
     assert agreement.as_dict()["rows"][0]["difference"] == {"kernel": pytest.approx(0.1)}
+    assert agreement.record() == (
+        "metric,case,published,sim,sim ci95,kernel,kernel ci95\nmbps,a.lia,2,2,,2.2,\n"
+    )
 
 
 def test_a_case_that_does_not_converge_is_marked_and_the_others_are_kept(tiny: Path) -> None:

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -235,11 +234,6 @@ def test_every_quantity_is_tested_above_and_has_a_docstring() -> None:
     )
     assert {entry[0] for entry in marker.args[1]} == set(QUANTITIES)
     assert all(quantity.__doc__ for quantity in QUANTITIES.values())
-
-
-def test_every_quantity_is_in_the_table_of_the_readme() -> None:
-    readme = (Path(__file__).parents[2] / "papers" / "README.md").read_text()
-    assert all(f"`{name}`" in readme for name in QUANTITIES)
 
 
 def test_an_aggregate_of_two_runs_is_their_mean() -> None:

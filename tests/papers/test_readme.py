@@ -1,105 +1,48 @@
-"""The tables of papers/README.md have the keys of the types that read the files."""
+"""The page of a paper's files has every key with its meaning, every check and every quantity."""
 
 import inspect
-import re
-from dataclasses import MISSING, fields
+import sys
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
 
-from anabranch.papers.checks import Check
-from anabranch.papers.entries.claims import Choice, Claims, Stated
-from anabranch.papers.entries.experiments import (
-    Agreed,
-    Algorithm,
-    Assumed,
-    Drop,
-    Experiment,
-    Experiments,
-    Group,
-    Measure,
-    Predictions,
-    Quick,
-)
-from anabranch.papers.entries.figures import Figure, Line
-from anabranch.papers.entries.published import About, Erratum, Metric, Printed, Published
-from anabranch.papers.entries.reader import Where
+import pytest
+
 from anabranch.papers.quantities import QUANTITIES
 
-README = (Path(__file__).parents[2] / "papers" / "README.md").read_text()
+sys.path.append(str(Path(__file__).parents[2] / "docs" / "site"))
 
-TABLES = {
-    "## experiments.toml": {
-        "the file": Experiments,
-        "`[quick]`": Quick,
-        "`[groups.NAME]`": Group,
-        "`[groups.NAME.algorithms]`": Algorithm,
-        "`[[items]]`": Experiment,
-        "`measures`": Measure,
-        "`drops`": Drop,
-        "`[predictions]`": Predictions,
-        "`[agreement]`": Agreed,
-        "`[[assumed]]`": Assumed,
-    },
-    "### Figures": {"`lines`": Line},
-    "## published.toml": {
-        "the file": Published,
-        "`[paper]`": About,
-        "`[items.ID]`": Printed,
-        "`[items.ID.METRIC]`": Metric,
-    },
-    "## errata.toml": {"`[[errata]]`": Erratum},
-    "## claims.toml": {"the file": Claims, "`[[claims]]`": Stated, "`[choices.NAME]`": Choice},
-}
-
-Keys = dict[str, bool]
-"""The keys of an entry, and whether each is required."""
+import paper_files
 
 
-def keys(kind: Any) -> Keys:
-    """The keys of a type."""
-    hints = get_type_hints(kind)
-    own = [one for one in fields(kind) if hints[one.name] is not Where]
-    return {
-        one.name.rstrip("_"): one.default is MISSING and one.default_factory is MISSING
-        for one in own
-        if "rest" not in one.metadata
-    }
+@pytest.mark.parametrize("file", paper_files.FILES)
+def test_every_key_of_a_file_has_a_meaning(file: str) -> None:
+    for place, kind in paper_files.FILES[file].items():
+        found = list(paper_files.keys(kind))
+        assert found, place
+        assert [name for name, _, meaning in found if not meaning] == [], place
 
 
-def rows(heading: str) -> list[list[str]]:
-    """The cells of the tables under a heading, without their own headings."""
-    section = re.split(r"^#+ ", README.split(f"\n{heading}\n")[1], flags=re.MULTILINE)[0]
-    lines = [line.strip("|").split(" | ") for line in section.splitlines() if line[:1] == "|"]
-    return [[cell.strip(" |") for cell in line] for line in lines if not line[0].startswith("---")]
+def test_a_required_key_is_in_bold_and_a_reserved_word_has_no_underscore() -> None:
+    page = paper_files.page()
+    assert "| **`from`** | The case with the first value. |" in page
+    assert "| `labels` | The text for each part of a name. |" in page
+    assert "| `every other key` | The parameters of the quantity. |" in page
+    assert "`where`" not in page
 
 
-def test_every_table_of_keys_is_that_of_its_type() -> None:
-    for heading, types in TABLES.items():
-        entry, found = "", dict[str, Keys]()
-        for name, key, *_ in (row for row in rows(heading) if len(row) == 3):
-            entry = name or entry
-            found.setdefault(entry, {})[key.strip("*`")] = key.startswith("**")
-        for entry, kind in types.items():
-            assert found[entry] == keys(kind), f"{heading}: {entry}"
+@pytest.mark.parametrize("union", [paper_files.Figure, paper_files.Check], ids=["figure", "check"])
+def test_every_key_of_a_figure_and_of_a_check_is_in_its_line(union: object) -> None:
+    page = paper_files.page()
+    kinds = paper_files.kinds(union)
+    assert len(kinds) >= 4
+    for kind in kinds:
+        (line,) = [line for line in page.splitlines() if line.startswith(f"**`{kind.kind}`**: ")]
+        text, _, named = line.partition(" Keys: ")
+        assert len(text) > len(kind.kind) + 20
+        assert all(f"`{name}`" in named for name, _, _ in paper_files.keys(kind) if name != "title")
 
 
-def test_every_key_of_a_figure_and_of_a_check_is_in_its_row() -> None:
-    for heading, union in (("### Figures", Figure), ("## claims.toml", Check)):
-        cells = {row[0].strip("`"): row[2] for row in rows(heading) if len(row) == 3}
-        for kind in get_args(get_args(union)[0]):
-            named = re.findall(r"(\*\*)?`(\w+)`", cells[kind.kind])
-            expected = {key: value for key, value in keys(kind).items() if key != "title"}
-            if heading == "### Figures":
-                named = [(bold, key) for bold, key in named if key not in ("case", "line")]
-            assert {key: bool(bold) for bold, key in named} == expected, kind.kind
-
-
-def test_every_parameter_of_a_quantity_is_in_its_row() -> None:
-    """The star of a name stands for `from_s` and `to_s`."""
-    for names, parameters, _ in (row for row in rows("### Quantities") if len(row) == 3):
-        for name in re.findall(r"`(\w+)`", names):
-            known = set(list(inspect.signature(QUANTITIES[name]).parameters)[1:])
-            if names.endswith("*"):
-                assert {"from_s", "to_s"} <= known, name
-                known -= {"from_s", "to_s"}
-            assert set(re.findall(r"`(\w+)", parameters)) == known, name
+def test_every_quantity_has_a_row_with_its_parameters() -> None:
+    rows = {line.split("`")[1]: line for line in paper_files.page().splitlines() if "| `" in line}
+    for name, function in QUANTITIES.items():
+        parameters = list(inspect.signature(function).parameters)[1:]
+        assert all(f"`{one}`" in rows[name].split(" | ")[1] for one in parameters), name

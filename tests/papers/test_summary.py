@@ -1,4 +1,4 @@
-"""The summary of all papers: its table, its page and its section in a README."""
+"""The summary of all papers: its scores, its record and its page."""
 
 import json
 import subprocess
@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from anabranch import ScenarioError
-from anabranch.files import section
 from anabranch.papers import html, reproduce
-from anabranch.papers.entries.claims import Choice
 from anabranch.papers.judge import Claim, Verdict
 from anabranch.papers.report import Item, Report, Row, Score, Table
-from anabranch.papers.summary import Summary
+from anabranch.papers.summary import Summary, cells
 from conftest import blank_report
 
 WITHOUT_TERMINAL = """
@@ -22,8 +19,6 @@ import sys
 sys.modules |= dict.fromkeys(["rich", "typer"])  # as if they were not installed
 from anabranch.papers import agreement, html, predictions, reproduce
 """
-
-MARKERS = f"<!-- {reproduce.COMMAND} -->", "<!-- end -->"
 
 
 def report(paper: str, *verdicts: Verdict) -> Report:
@@ -56,32 +51,18 @@ def test_a_summary_counts_every_item_with_a_claim_and_everything() -> None:
     assert json.loads(json.dumps(made.as_dict()))["counts"]["holds"] == 2
 
 
-def test_the_markdown_table_counts_per_item_and_in_all() -> None:
+def test_a_record_has_a_row_for_each_claim() -> None:
     made = summary()
-    items = made.reports[0].items
-    items[0].claims[0] = replace(items[0].claims[0], own=True, rests_on=["red"])
-    items[1] = replace(items[1], tables=[numbers((1.0, 1.2))])
-    choice = Choice(text="RED.", when="after the first run", otherwise="It fails.")
-    made.reports[0].choices["red"] = choice
-    assert made.markdown() == [
-        "Claims of the papers by verdict, our own claims, and printed numbers by distance;",
-        "undecided: the 95 % interval over the seeds crosses the edge of the claim's band.",
-        "",
-        "|  | holds | undecided | fails | not reproduced | not comparable | needs human judgement "
-        "| own, hold | within 10 % | within 30 % | of numbers |",
-        "| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |",
-        "| A: A table | 1 |  |  | 1 |  |  | 1 of 1 |  |  |  |",
-        "| A: A figure without claims |  |  |  |  |  |  |  | 0 | 1 | 1 |",
-        "| B: A table |  |  | 1 |  |  | 1 |  |  |  |  |",
-        "| **A** | 1 |  |  | 1 |  |  | 1 of 1 | 0 | 1 | 1 |",
-        "| **B** |  |  | 1 |  |  | 1 |  |  |  |  |",
-        "| **all** | **1** |  | **1** | **1** |  | **1** | **1 of 1** | **0** | **1** | **1** |",
-        "",
-        "What rests on a choice made after results were seen:",
-        "",
-        "- A: RED. Chosen after the first run.",
-        "  Claims that hold only so: c0. It fails.",
-    ]
+    claims = made.reports[0].items[0].claims
+    claims[0] = replace(claims[0], own=True, rests_on=["red", "floor"], because="1 < 2,\nor 3")
+    assert made.record() == (
+        "paper,claim,own,verdict,compared,rests on\n"
+        'a,c0,own,holds,"1 < 2, or 3",red floor\n'
+        "a,c1,,holds,1 < 2,\n"
+        "a,c2,,not reproduced,1 < 2,\n"
+        "b,c0,,fails,1 < 2,\n"
+        "b,c1,,needs human judgement,1 < 2,\n"
+    )
 
 
 def test_printed_numbers_are_counted_once_by_their_distance() -> None:
@@ -110,7 +91,8 @@ def test_undecided_claims_are_counted_beside_those_that_hold_and_fail_nothing() 
     made = Summary([report("a", *verdicts)], "anabranch reproduce all")
     own = [Claim("d", "", "", Verdict.UNDECIDED, "", own=True)]
     made.reports[0].items[1] = replace(made.reports[0].items[1], claims=own)
-    assert made.markdown()[-1].startswith("| **all** | **1** | **2** |  |  |  |  | **0 of 1, 1 und")
+    assert cells(made.score)[:2] == ["1", "2"]
+    assert cells(made.score)[len(Verdict)] == "0 of 1, 1 undecided"
     assert (made.failed, [claim.id for claim in made.undecided]) == ([], ["c1", "c2", "d"])
     data = made.as_dict()
     assert (data["counts"]["undecided"], data["undecided"], data["failed"]) == (2, 3, 0)
@@ -118,22 +100,6 @@ def test_undecided_claims_are_counted_beside_those_that_hold_and_fail_nothing() 
     assert "Undecided claims" in text
     assert "Failed claims" not in text
     assert made.reports[0].tally() == ("1 holds, 2 undecided; 0 of 1 of our own hold, 1 undecided")
-
-
-def test_a_readme_without_markers_fails_before_anything_runs(tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text("# Title\n")
-    with pytest.raises(ScenarioError, match=r"README\.md: expected the lines <!-- anabranch"):
-        reproduce.reproduce_all(page=readme)
-
-
-def test_a_readme_keeps_the_text_around_the_summary(tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(f"# Title\n\n{MARKERS[0]}\nold\n{MARKERS[1]}\n\nThe rest.\n")
-    assert section(readme, reproduce.COMMAND) == (
-        f"# Title\n\n{MARKERS[0]}\n",
-        f"{MARKERS[1]}\n\nThe rest.\n",
-    )
 
 
 def test_the_page_of_a_summary_links_every_item_and_names_what_fails() -> None:
@@ -146,18 +112,13 @@ def test_the_page_of_a_summary_links_every_item_and_names_what_fails() -> None:
 def test_all_papers_are_reproduced_and_written(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    readme, page = tmp_path / "README.md", tmp_path / "papers.md"
-    for file in readme, page:
-        file.write_text(f"{MARKERS[0]}\n{MARKERS[1]}\n")
     reported: list[float] = []
-    made = reproduce.reproduce_all(True, tmp_path / "out", readme, page, reported.append)
+    made = reproduce.reproduce_all(True, tmp_path / "out", reported.append)
     assert [entry.paper for entry in made.reports] == ["tiny"]
+    assert [line.split(",")[:4] for line in made.record().splitlines()[1:]] == [
+        ["tiny", claim.id, "own" if claim.own else "", "holds"] for claim in made.reports[0].claims
+    ]
     # Both printed numbers, 0.001 and 1000 Mbps, are far from any rate here; the third repeats one.
-    assert "Tiny paper: A table" not in readme.read_text()
-    assert "| **Tiny paper** | 1 |" in readme.read_text()
-    text = page.read_text()
-    assert "| Tiny paper: A table | 1 |  |  |  |  |  | 1 of 1 | 0 | 0 | 2 |" in text
-    assert "Claims that hold only so: more. With drop-tail it does not hold." in text
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert (summary["numbers"], summary["within_30"]) == (2, 0)
     assert summary["choices"][0]["claims"] == ["more"]

@@ -1,8 +1,9 @@
-"""The crates depend on what deny.toml allows."""
+"""The crates depend on what deny.toml allows; the matrix has the Pythons of the metadata."""
 
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -23,3 +24,14 @@ def test_licences_and_sources_of_all_crates_are_allowed() -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_pythons_of_the_matrix_are_those_of_the_metadata() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    claimed = [
+        name.rpartition(" ")[2]
+        for name in project["classifiers"]
+        if name.startswith("Programming Language :: Python :: 3.")
+    ]
+    assert f"@nox.session(python={claimed})".replace("'", '"') in (ROOT / "noxfile.py").read_text()
+    assert project["requires-python"] == f">={claimed[0]}"

@@ -38,6 +38,31 @@ def test_links_to_files_lead_somewhere(page: str) -> None:
         assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"
 
 
+MENTIONED = re.compile(r"(?<![\w./-])docs/[\w./-]*\.md\b")
+"""A page as comments, messages and pages name it."""
+
+
+def mentioned(text: str) -> set[str]:
+    return set(MENTIONED.findall(text))
+
+
+def test_every_page_that_a_file_names_exists() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True)
+    lost = []
+    for name in listed.stdout.decode().splitlines():
+        file = ROOT / name
+        if not file.is_file() or "fuzz/corpus" in name or file == Path(__file__):
+            continue
+        text = file.read_text(encoding="utf-8", errors="replace")
+        lost += [f"{name}: {page}" for page in mentioned(text) if not (ROOT / page).exists()]
+    assert sorted(lost) == []
+
+
+def test_the_names_of_pages_are_seen() -> None:
+    text = "as `docs/a.md` says (docs/how-to/b.md), see [c](docs/c.md#d), not /x/docs/d.md"
+    assert mentioned(text) == {"docs/a.md", "docs/how-to/b.md", "docs/c.md"}
+
+
 FILE = re.compile(r'"((?:examples|papers)/[\w./]+)"')
 LECTURES = sorted((ROOT / "docs" / "how-to" / "lectures").glob("*.md"))
 

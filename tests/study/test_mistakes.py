@@ -34,6 +34,11 @@ MISTAKES = {
         'label = "1 TCP"\nscenario = "scenario_2.toml"',
         "cases.one.scenario: unknown 'scenario_2.toml', expected scenario.toml",
     ),
+    "backends": (
+        'label = "1 TCP"',
+        'label = "1 TCP"\non = ["sim"]',
+        "cases.one.on: the verdict or the figure needs the case on every backend: remove the key",
+    ),
     "trace": ("[[20, 5]]", "[[20, -5]]", "rates: expected durations above 0 and rates of 0 or mo"),
     "no rate": ("[[20, 5]]", "[[20, 0]]", 'traces."slow.trace".rates: expected a rate above 0'),
 }

@@ -1,5 +1,6 @@
 """`anabranch study`: every rule of the table, a table, a figure, a verdict, and what is kept."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from anabranch.study.entries import Verdict
 from anabranch.study.samples import Samples
 from anabranch.study.verdict import judge
 from conftest import Anabranch
-from study.tiny import write
+from study.tiny import STUDY, write
 
 EIGHT = [
     "applications",
@@ -70,6 +71,25 @@ def test_a_study_from_its_folder_to_its_directory(tiny: Path, anabranch: Anabran
     assert manifest["study"]["seeds"] == [1, 2]
 
 
+def test_a_record_has_a_row_per_number_and_the_verdict_where_it_is_judged(
+    tiny: Path, anabranch: Anabranch
+) -> None:
+    file = tiny / "record.csv"
+    run = anabranch("study", "tiny", "--rules", "reno,lia", "--record", file)
+    assert run.returncode == 0, run.stderr
+    rows = list(csv.DictReader(file.read_text().splitlines()))
+    found = outcome.study("tiny", ["reno", "lia"])
+    assert len(rows) == len(found.table) == 4, "two measures in a case each, two rules"
+    labels = {name: one.label for name, one in found.study.entries.measures.items()}
+    for row, cell in zip(rows, found.table.to_dict("records"), strict=True):
+        assert (row["measure"], row["rule"]) == (labels[cell["measure"]], cell["rule"])
+        assert float(row["value"]) == pytest.approx(cell["value"], rel=1e-3)
+        assert float(row["ci95"]) == pytest.approx(cell["value_ci95"], rel=1e-3)
+        judged = cell["measure"] == found.study.entries.verdict.measure
+        assert (row["verdict"] in ("holds", "fails", "undecided")) == judged
+        assert judged or row["verdict"] == ""
+
+
 def test_a_directory_with_files_is_refused_before_a_run(tiny: Path, anabranch: Anabranch) -> None:
     (tiny / "out" / "tiny").mkdir(parents=True)
     (tiny / "out" / "tiny" / "mine").write_text("")
@@ -77,6 +97,19 @@ def test_a_directory_with_files_is_refused_before_a_run(tiny: Path, anabranch: A
     assert run.returncode == 2
     assert "the directory is not empty" in run.stderr
     assert run.stdout == ""
+
+
+def test_a_case_of_some_backends_is_left_out_on_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = '[cases.more]\nlabel = "2 TCP"\non = ["quic"]\nset = { "flows.tcp.count" = 2 }\n\n'
+    text = STUDY.replace("[measures.share]", f"{other}[measures.share]", 1)
+    write(tmp_path, monkeypatch, text.replace('cases = ["one"]', 'cases = ["one", "more"]', 1))
+    found = {on: outcome.study("tiny", ["lia"], on=on, quick=True) for on in ("sim", "quic")}
+    titles = {on: [column.title for column in found[on].columns] for on in found}
+    assert titles["quic"] == ["share, 1 TCP", "share, 2 TCP", "goodput over alone"]
+    assert titles["sim"] == ["share, 1 TCP", "goodput over alone"]
+    assert not found["sim"].failures
 
 
 def test_what_is_stored_does_not_run_again(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """The statements of a paper by the name of its folder."""
 
+import csv
 import hashlib
 import json
 from functools import cache
@@ -33,8 +34,8 @@ def test_statements_have_a_place_a_verdict_and_numbers() -> None:
         assert bool(one.numbers) == (one.verdict != WORDS)
 
 
-def test_the_command_prints_them_as_words_or_json(
-    anabranch: Anabranch, monkeypatch: pytest.MonkeyPatch
+def test_the_command_prints_them_as_words_or_json_and_writes_a_record(
+    anabranch: Anabranch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(statements, "statements_of", lambda paper, *_: OF_OLIA(paper))
     done = anabranch("theory", "statements", "olia", "--json")
@@ -44,6 +45,11 @@ def test_the_command_prints_them_as_words_or_json(
     assert classes == [HOLDS, WORDS, HOLDS, HOLDS, CONDITION]
     printed = {one["place"]: one["printed"] for one in document["statements"]}
     assert printed == QUOTES["olia"]
+    anabranch("theory", "statements", "olia", "--record", str(tmp_path / "olia.csv"))
+    head, *rows = csv.reader((tmp_path / "olia.csv").read_text().splitlines())
+    assert head == ["paper", "place", "statement", "class", "needs", "found"]
+    assert [row[:2] for row in rows] == [["olia", one["place"]] for one in document["statements"]]
+    assert [row[3] for row in rows] == classes
     words = anabranch("theory", "statements", "olia").stdout
     assert "5 statements: 3 holds, 1 needs a condition, 1 not a statement that a machine" in words
     assert "7, OLIA beside LIA: needs a condition: a path that counts as best" in words

@@ -8,8 +8,8 @@ import typer
 
 from anabranch.cli import tables
 from anabranch.cli.notes import can_resume, note, warn
-from anabranch.cli.options import Force, Jobs, Json, names, out_option
-from anabranch.files import output, put_section, refuse_full, section
+from anabranch.cli.options import Force, Jobs, Json, Record, names, out_option
+from anabranch.files import output, refuse_full
 from anabranch.scenario import ScenarioError, rules
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 FAILED = 1
 """Exit code when an item fails."""
-COMMAND = "anabranch judge --all"
-"""The command in the markers of a page."""
 
 # The package is imported where it is used, because pandas is slow to load.
 
@@ -56,10 +54,7 @@ def judge_command(
         Path | None,
         out_option("Keep each run here; the same command resumes.", "--store"),
     ] = None,
-    page: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the table of --all between the markers of FILE."),
-    ] = None,
+    record: Record = None,
     as_json: Json = False,
 ) -> None:
     """Judge a rule by RFC 9743: item by item holds, fails with a counterexample, or not tested.
@@ -86,10 +81,6 @@ def judge_command(
             raise ScenarioError("--again needs the RULE that failed")
         _again(rule, again, as_json)
         return
-    if page:
-        if not every:
-            raise ScenarioError("--page is for the table of --all")
-        section(page, COMMAND)  # a page without markers fails early
     chosen = [row["studied_as"] for row in rules()] if every else [str(rule)]
     places = {one: out / one if out and every else out for one in chosen}
     for place in places.values():
@@ -104,8 +95,10 @@ def judge_command(
         tables.print_json(documents if every else documents[0])
     if out:
         note(f"The report is {out}/{'RULE/' if every else ''}report.html")
-    if page:
-        _write_page(page, found, quick)
+    if record:
+        from anabranch.judge.report import record as recorded
+
+        record.write_text(recorded([one.as_dict() for one in found]), encoding="utf-8")
     if any(one.counts["fails"] for one in found):
         raise typer.Exit(FAILED)
 
@@ -177,10 +170,3 @@ def _again(rule: str, file: Path, as_json: bool) -> None:
         tables.STDOUT.print(table)
     if not all(one.holds for one in numbers):
         raise typer.Exit(FAILED)
-
-
-def _write_page(page: Path, found: "list[Judgement]", quick: bool) -> None:
-    from anabranch.judge.report import failures, survey
-
-    form = f"{COMMAND} --quick" if quick else COMMAND
-    put_section(page, COMMAND, [*survey(found), "", *failures(found)], form)

@@ -101,6 +101,19 @@ def _directory(text: str) -> Path:
     return Path(text)
 
 
+def _file(text: str) -> Path:
+    folder = Path(text).absolute().parent
+    if not text or Path(text).is_dir() or not folder.is_dir():
+        raise typer.BadParameter(f"expected a file to write in a folder that exists, got {text!r}")
+    return Path(text)
+
+
+Record = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.csv", parser=_file, help="Write a row per number or verdict, as CSV."
+    ),
+]
 Force = Annotated[
     bool, typer.Option("--force", help="Write to a directory that has files; replace those.")
 ]

@@ -8,12 +8,10 @@ import typer
 
 from anabranch.cli import tables
 from anabranch.cli.notes import note
-from anabranch.cli.options import Force, Jobs, Json, Set, names, out_option, overrides
-from anabranch.scenario import ScenarioError
+from anabranch.cli.options import Force, Jobs, Json, Record, Set, names, out_option, overrides
 
 if TYPE_CHECKING:
     from anabranch.papers.report import Report
-    from anabranch.papers.summary import Summary
 
 # The papers' modules are imported where they are used, because they are slow to load.
 
@@ -37,18 +35,7 @@ def reproduce_command(
     ] = False,
     as_json: Json = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print the tables for LaTeX.")] = False,
-    readme: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="With all: write a row per paper between the markers of FILE."
-        ),
-    ] = None,
-    page: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="With all: write the whole summary between the markers of FILE."
-        ),
-    ] = None,
+    record: Record = None,
 ) -> None:
     """Reproduce a paper: published, measured and theoretical numbers, and a verdict on each claim.
 
@@ -60,20 +47,16 @@ def reproduce_command(
 
         anabranch reproduce olia --latex > olia.tex
 
-        anabranch reproduce all --out results/papers --readme SUMMARY.md --page PAPERS.md
+        anabranch reproduce all --out results/papers --record papers.csv
     """
     from anabranch.cli import papers_tables
     from anabranch.papers import reproduce
+    from anabranch.papers.summary import Summary
 
-    for option, file in (("--readme", readme), ("--page", page)):
-        if paper != "all" and file:
-            raise ScenarioError(
-                f"{option} {file}: expected `reproduce all`, whose summary it takes"
-            )
     report: Report | Summary
     with tables.progress(f"reproduce {paper}") as progress:
         if paper == "all":
-            report = reproduce.reproduce_all(quick, out, readme, page, progress, force)
+            report = reproduce.reproduce_all(quick, out, progress, force)
         else:
             report = reproduce.reproduce(paper, quick, out, progress, force)
     if latex:
@@ -85,6 +68,9 @@ def reproduce_command(
     tables.answer(report, as_json, in_words)
     if out:
         note(f"The report is in {out / ('index.html' if paper == 'all' else 'report.html')}")
+    if record:
+        written = report if isinstance(report, Summary) else Summary([report], report.command)
+        record.write_text(written.record(), encoding="utf-8")
     if report.failed:
         raise typer.Exit(1)
 
@@ -107,6 +93,7 @@ def agree_command(
         ),
     ] = None,
     settings: Set = None,
+    record: Record = None,
     as_json: Json = False,
 ) -> None:
     """Run some of a paper's cases on several backends: do they agree?
@@ -125,4 +112,6 @@ def agree_command(
     with tables.progress(f"agree {paper}") as progress:
         values, backends = overrides(settings), names(on, "--on")
         agreed = agreement.agree(paper, backends, out, jobs, progress, beside, values, force)
+    if record:
+        record.write_text(agreed.record(), encoding="utf-8")
     tables.answer(agreed, as_json, papers_tables.agreement)

@@ -8,8 +8,8 @@ import typer
 
 from anabranch.cli import tables
 from anabranch.cli.notes import can_resume, note, warn
-from anabranch.cli.options import Force, Jobs, Json, algorithms, out_option
-from anabranch.files import output, put_section, refuse_full
+from anabranch.cli.options import Force, Jobs, Json, Record, algorithms, out_option
+from anabranch.files import output, refuse_full
 from anabranch.scenario import ScenarioError
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 FAILED = 1
 """Exit code when a run has failed."""
-COMMAND = "anabranch study --all"
-"""The command in the markers of a page."""
 
 # Studies are imported where they are used, because pandas and Matplotlib are slow to load.
 
@@ -56,10 +54,7 @@ def study_command(
         Path | None,
         out_option("Keep each run here; the same command resumes a study.", "--store"),
     ] = None,
-    page: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the tables between the markers of FILE."),
-    ] = None,
+    record: Record = None,
     as_json: Json = False,
 ) -> None:
     """Run named experiments of the field with every rule: a table, a figure and a verdict each.
@@ -102,12 +97,10 @@ def study_command(
         tables.print_json([outcome.as_dict() for outcome in found])
     if out:
         note(f"Tables and figures are in {out}")
-    if page:
-        from anabranch.study.report import pages
+    if record:
+        from anabranch.study.report import record as recorded
 
-        what = "--all" if every else " ".join(chosen)
-        form = " --quick" if quick else ""
-        put_section(page, COMMAND, pages(found), f"anabranch study {what}{form} --on {on}")
+        record.write_text(recorded([outcome.as_dict() for outcome in found]), encoding="utf-8")
     failed = sum(len(outcome.failures) for outcome in found)
     if failed:
         note(f"anabranch: {failed} runs failed")

@@ -25,7 +25,7 @@ class Measure:
     """A number of each run and its bound: an item holds if all of its measures do."""
 
     quantity: str
-    """The function of a run that gives it (papers/README.md)."""
+    """The function of a run that gives it (docs/reference/paper-files.md)."""
     label: str
     """What it is, with its unit."""
     why: str

@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import jinja2
 
 from anabranch import manifest
 from anabranch.files import MANIFEST
-from anabranch.formats import json_text, markdown_table
+from anabranch.formats import csv_table, json_text
 from anabranch.judge import counterexample
 from anabranch.judge.outcome import Judgement
-from anabranch.judge.verdict import FAILS, HOLDS, NOT_TESTED, Verdict
+from anabranch.judge.verdict import Verdict
 
 COUNTEREXAMPLES = "counterexamples"
 """The folder of the scenarios in which the rule fails."""
@@ -23,9 +24,6 @@ SECTIONS = {
     "theory": "Beyond the RFC: proofs, equations, search",
 }
 """Headings, by the first part of a section."""
-
-SYMBOLS = {HOLDS: "yes", FAILS: "**no**", NOT_TESTED: "·"}
-"""The cells of the table of several rules."""
 
 
 def write(judgement: Judgement, directory: Path, command: list[str] | None = None) -> None:
@@ -76,25 +74,12 @@ def groups(judgement: Judgement) -> Mapping[str, list[Verdict]]:
     return found
 
 
-def survey(judgements: Sequence[Judgement]) -> list[str]:
-    """A table of several rules in Markdown: a row per item, a column per rule; then the counts."""
-    rules = [f"`{one.subject.name}`" for one in judgements]
-    rows = []
-    for number, verdict in enumerate(judgements[0].verdicts):
-        cells = [SYMBOLS[one.verdicts[number].result] for one in judgements]
-        if verdict.item.section != "0":
-            rows.append([f"{verdict.item.section} {verdict.item.title}", *cells])
-    for result in (HOLDS, FAILS, NOT_TESTED):
-        rows.append([f"items: {result}", *(str(one.counts[result]) for one in judgements)])
-    return markdown_table(["item", *rules], rows)
-
-
-def failures(judgements: Sequence[Judgement]) -> list[str]:
-    """Per rule the items of the RFC that fail, with the smallest counterexample, in Markdown."""
-    lines = []
-    for one in judgements:
-        failed = [verdict for verdict in one.of(FAILS) if verdict.item.level != "own"]
-        lines += [f"**`{one.subject.name}`** {one.in_words}.", ""]
-        lines += [f"- {one.item.section} {one.item.title}: {one.says}" for one in failed]
-        lines += [""] if failed else []
-    return lines[:-1] if lines and not lines[-1] else lines
+def record(judgements: Sequence[Mapping[str, Any]]) -> str:
+    """CSV of judgements as `Judgement.as_dict` has them: a row per rule and item, item zero not."""
+    rows = [
+        [one["rule"], *(item[name] for name in ("section", "title", "result", "says"))]
+        for one in judgements
+        for item in one["items"]
+        if item["section"] != "0"
+    ]
+    return csv_table(("rule", "section", "item", "result", "says"), rows)

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from anabranch.files import output
-from anabranch.formats import interval, markdown_table, number, percent
+from anabranch.formats import csv_table, interval, markdown_table, number, percent
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.experiments import Measure
 from anabranch.papers.entries.paper import Item, Paper
@@ -118,6 +118,24 @@ class Agreement:
                     for line in lines
                 ],
             )
+
+    def record(self) -> str:
+        """A row per case of a metric as CSV: each backend's mean, and half its 95 % interval."""
+        columns = [name for backend in self.backends for name in (backend, f"{backend} ci95")]
+        rows = [
+            [
+                line.metric,
+                line.case,
+                number(line.published, ".3g"),
+                *(
+                    number(values.get(backend), form)
+                    for backend in self.backends
+                    for values, form in ((line.measured, ".3g"), (line.interval, ".2g"))
+                ),
+            ]
+            for line in self.lines
+        ]
+        return csv_table(["metric", "case", "published", *columns], rows)
 
     def markdown(self) -> str:
         """The tables in Markdown."""

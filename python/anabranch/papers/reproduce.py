@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pandas as pd
 
-from anabranch.files import output, put_section, refuse_full, section, staged
+from anabranch.files import output, refuse_full, staged
 from anabranch.papers import curves
 from anabranch.papers.curves import Drawing
 from anabranch.papers.entries.case import Case
@@ -34,9 +34,6 @@ Row: TypeAlias = tuple[str, str, str, int, float]
 
 NAMES = ["item", "metric", "case", "seed"]
 """The columns that identify a value."""
-
-COMMAND = "anabranch reproduce all"
-"""The command that marks the section of the summary in a README."""
 
 
 @dataclass(frozen=True)
@@ -88,22 +85,16 @@ def reproduce(
 def reproduce_all(
     quick: bool = False,
     out: Path | None = None,
-    readme: Path | None = None,
-    page: Path | None = None,
     progress: Progress | None = None,
     force: bool = False,
 ) -> Summary:
     """Reproduce all papers.
 
     index.html and summary.json are written to `out`, and the files of `reproduce` to a folder per
-    paper in it. The summary with its date replaces the section between the markers of `page`, its
-    rows per paper the section of `readme`. The results of one paper are freed before the next one
-    runs.
+    paper in it. The results of one paper are freed before the next one runs.
 
-    Raises `ScenarioError` as `reproduce` does, and before any run if a page lacks the markers.
+    Raises `ScenarioError` as `reproduce` does.
     """
-    for file in filter(None, (readme, page)):
-        section(file, COMMAND)  # fails early, before the runs
     if out and not force:
         refuse_full(out)
     names = known_papers()
@@ -111,7 +102,7 @@ def reproduce_all(
     for i, name in enumerate(names):
         of_paper = part(progress, i / len(names), 1 / len(names))
         reports.append(reproduce(name, quick, out and out / name, of_paper, force))
-    summary = Summary(reports, COMMAND + (" --quick" if quick else ""))
+    summary = Summary(reports, "anabranch reproduce all" + (" --quick" if quick else ""))
     if out:
         from anabranch.papers import html  # here, because Matplotlib takes half a second to load
 
@@ -119,10 +110,6 @@ def reproduce_all(
             (stage / "index.html").write_text(html.index(summary), encoding="utf-8")
             data = json.dumps(summary.as_dict(), indent=1)
             (stage / "summary.json").write_text(data + "\n", encoding="utf-8")
-    if readme:
-        put_section(readme, COMMAND, summary.by_paper(), summary.command)
-    if page:
-        put_section(page, COMMAND, summary.markdown(), summary.command)
     return summary
 
 

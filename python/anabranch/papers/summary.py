@@ -4,12 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from anabranch.formats import markdown_table
-from anabranch.papers.judge import Claim, Verdict
+from anabranch.formats import csv_table
+from anabranch.papers.judge import Claim
 from anabranch.papers.report import Item, Report, Score
 
 NEAR = ["own, hold", "within 10 %", "within 30 %", "of numbers"]
 """The columns beside the verdicts on the papers' claims."""
+
+RECORD = ("paper", "claim", "own", "verdict", "compared", "rests on")
+"""The columns of a record."""
 
 
 @dataclass(frozen=True)
@@ -48,40 +51,10 @@ class Summary:
             for name in report.choices:
                 yield report, name, report.resting_on(name)
 
-    def by_paper(self) -> list[str]:
-        """A row per paper and one for all, as lines of Markdown."""
-        return self._table(self._papers())
-
-    def markdown(self) -> list[str]:
-        """The whole summary as lines of Markdown: by table and figure, and every choice."""
-        items = [
-            [f"{report.name}: {item.title}", *cells(item.score)] for report, item in self.lines()
-        ]
-        lines = [
-            "Claims of the papers by verdict, our own claims, and printed numbers by distance;",
-            "undecided: the 95 % interval over the seeds crosses the edge of the claim's band.",
-            "",
-            *self._table(items + self._papers()),
-        ]
-        chosen = []
-        for report, name, claims in self.choices():
-            holding = ", ".join(claim.id for claim in claims) or "none"
-            choice = report.choices[name]
-            chosen += [
-                f"- {report.name}: {choice.text} Chosen {choice.when}.",
-                f"  Claims that hold only so: {holding}. {choice.otherwise}",
-            ]
-        if chosen:
-            lines += ["", "What rests on a choice made after results were seen:", "", *chosen]
-        return lines
-
-    def _papers(self) -> list[list[str]]:
-        return [[f"**{report.name}**", *cells(report.score)] for report in self.reports]
-
-    def _table(self, rows: list[list[str]]) -> list[str]:
-        """These rows and the row of all papers."""
-        every = ["**all**", *(f"**{cell}**" if cell else "" for cell in cells(self.score))]
-        return markdown_table(["", *Verdict, *NEAR], [*rows, every])
+    def record(self) -> str:
+        """A row per claim as CSV, with the numbers compared in one line."""
+        claims = ((one.paper, claim) for one in self.reports for claim in one.claims)
+        return csv_table(RECORD, (row(paper, claim) for paper, claim in claims))
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as plain data for JSON."""
@@ -110,6 +83,13 @@ class Summary:
                 for report, name, claims in self.choices()
             ],
         }
+
+
+def row(paper: str, claim: Claim) -> list[str]:
+    """A claim as a row of `RECORD`."""
+    own = "own" if claim.own else ""
+    compared = " ".join(claim.because.split())
+    return [paper, claim.id, own, str(claim.verdict), compared, " ".join(claim.rests_on)]
 
 
 def cells(score: Score) -> list[str]:

@@ -39,6 +39,8 @@ class Case:
     """Values of the scenario to replace, by dotted key."""
     rules: tuple[str, ...] | None = None
     """The rules of a baseline; None is every rule."""
+    on: tuple[Backend, ...] | None = None
+    """The backends that have it; None is every backend of the study."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Measure:
     """A number of each run: a column of the table per case."""
 
     quantity: str
-    """The function of a run that gives it (papers/README.md)."""
+    """The function of a run that gives it (docs/reference/paper-files.md)."""
     label: str
     """What it is, with its unit."""
     cases: tuple[str, ...]
@@ -132,6 +134,16 @@ class Entries:
             place.one_of(measure, list(self.measures))
         for i, name in enumerate(getattr(self.figure, "capacity", ())):
             where.at("figure").at("capacity").at(i).one_of(name, list(self.traces))
+        for case in (self.verdict.case, *self.figure.cases):
+            if case in self.cases and self.cases[case].on is not None:
+                raise (
+                    where.at("cases")
+                    .at(case)
+                    .at("on")
+                    .error(
+                        "the verdict or the figure needs the case on every backend: remove the key"
+                    )
+                )
         judged = self.measures[self.verdict.measure]
         where.at("verdict").at("case").one_of(self.verdict.case, judged.cases)
 

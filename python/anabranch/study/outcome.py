@@ -47,7 +47,7 @@ class Outcome:
     @property
     def columns(self) -> list[Column]:
         """The columns of the table in words."""
-        return values.columns(self.study.entries)
+        return values.columns(self.study.entries, self.backend)
 
     def cell(self, column: Column) -> dict[str, str]:
         """A column of the table in words, by rule; missing where nothing was measured."""

@@ -1,15 +1,20 @@
 """What a study writes: table, numbers per seed, figure, its own files, and a manifest."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from anabranch import manifest
 from anabranch.figures import style
 from anabranch.files import MANIFEST
-from anabranch.formats import json_text
+from anabranch.formats import csv_table, json_text, number
 from anabranch.study.figures import draw
+from anabranch.study.folder import open_study
 from anabranch.study.outcome import Outcome
+
+RESULTS = ("holds", "fails", "undecided")
+"""The lists of rules by verdict."""
 
 
 def write(outcome: Outcome, directory: Path, command: list[str] | None = None) -> None:
@@ -57,6 +62,20 @@ def page(outcome: Outcome) -> list[str]:
     ]
 
 
-def pages(outcomes: Sequence[Outcome]) -> list[str]:
-    """Several studies, one after the other."""
-    return [line for outcome in outcomes for line in [*page(outcome), ""]][:-1]
+def record(studies: Sequence[Mapping[str, Any]]) -> str:
+    """CSV of studies as `Outcome.as_dict` has them: a row per measure, case and rule.
+
+    `value` is the mean over the seeds, `ci95` half its interval; `verdict` stands at the number
+    that the study judges.
+    """
+    rows = []
+    for one in studies:
+        judged = open_study(one["study"]).entries.verdict
+        for cell in one["table"]:
+            measure, case, rule = cell["measure"], cell["case"], cell["rule"]
+            is_judged = (measure, case) == (judged.measure, judged.case)
+            results = [name for name in RESULTS if is_judged and rule in one[name]]
+            names = (one["study"], one["measures"][measure], one["cases"][case], rule)
+            numbers = (number(cell[name], ".4g") for name in ("value", "value_ci95"))
+            rows.append([*names, *numbers, *(results or [""])])
+    return csv_table(("study", "measure", "case", "rule", "value", "ci95", "verdict"), rows)

@@ -73,6 +73,8 @@ def plan(study: Study, chosen: Sequence[Algorithm] | None, on: str, quick: bool)
     own = kernel.Run.algorithms() if on == "kernel" else ()
     scenarios, points = {}, []
     for key, case in entries.cases.items():
+        if case.on is not None and on not in case.on:
+            continue
         scenario = _scenario(study, case, quick, inputs)
         scenarios[key] = scenario
         # A baseline runs its own rules, whatever is asked for.
@@ -98,7 +100,7 @@ def _check_names(study: Study, scenarios: Mapping[str, Scenario]) -> None:
     ]
     named.append((file.at("figure"), vars(figure), figure.cases))
     for where, values, cases in named:
-        for case in cases:
+        for case in scenarios.keys() & set(cases):
             flows, links = scenarios[case].flow_names, scenarios[case].link_names
             for key, known in (("flow", flows), ("to", flows), ("link", links)):
                 if key in values:

@@ -24,13 +24,17 @@ class Column:
     digits: int
 
 
-def columns(entries: Entries) -> list[Column]:
-    """The columns of the table: a measure in each of its cases, which are named if several."""
+def columns(entries: Entries, on: str) -> list[Column]:
+    """The columns of the table: a measure in each of its cases, which are named if several.
+
+    A case that the backend does not have is left out.
+    """
     return [
         Column(name, case, _title(one, entries.cases[case].label), one.digits)
         for name, one in entries.measures.items()
         if one.in_table
         for case in one.cases
+        if on in (entries.cases[case].on or entries.on)
     ]
 
 

@@ -1,8 +1,10 @@
 """A statement of a paper, the words in which it is printed, and its class."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from anabranch.formats import csv_table
 
 HOLDS = "holds"
 """Printed, and no counterexample found; a search is not a proof."""
@@ -78,13 +80,11 @@ def counted(statements: Sequence[Statement]) -> str:
     return f"{len(statements)} statements: {words}."
 
 
-def markdown(statements: Sequence[Statement]) -> Iterator[str]:
-    """Lines of Markdown: the number of statements by class, then each as an entry of a list."""
-    yield counted(statements)
-    yield ""
-    for one in statements:
-        printed = f" Printed: {one.quotation}" if one.printed else ""
-        yield (
-            f"- **{one.place}: {one.named_class}.** {one.says[0].upper()}{one.says[1:]}."
-            f"{printed} Found: {one.found}."
-        )
+def record(papers: Mapping[str, Sequence[Statement]]) -> str:
+    """A row per statement as CSV, by paper: what it says, its class, and the evidence."""
+    rows = [
+        [paper, one.place, one.says, one.verdict, one.needs, one.found]
+        for paper, statements in papers.items()
+        for one in statements
+    ]
+    return csv_table(("paper", "place", "statement", "class", "needs", "found"), rows)

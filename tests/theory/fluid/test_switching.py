@@ -132,7 +132,7 @@ def test_the_order_of_the_rules_is_that_of_packets(scenario: Scenario, flow: str
     flows = anabranch.run(scenario, rules, seeds=[1, 2, 3]).flows
     measured = flows[flows["flow"] == flow].groupby("algorithm")["goodput_mbps"].mean()[rules]
     assert np.argsort(predicted).tolist() == np.argsort(measured.to_numpy()).tolist() == [0, 1, 2]
-    # Packets probe with more than one packet per RTT (docs/notebook/theory-meets-packets.md).
+    # Packets probe with more than one packet per RTT (docs/notebook/theory-fluid.md).
     assert measured["olia"] == pytest.approx(predicted[2], rel=0.12)
 
 

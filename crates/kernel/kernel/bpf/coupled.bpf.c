@@ -15,7 +15,7 @@
  * - A sibling with another algorithm is coupled with its window and RTT, and no losses.
  * - The window keeps its fraction, and grows by the rule's increase for each acknowledged packet.
  *   The increase is computed once per round trip of the subflow, and anew after its losses and when
- *   congestion avoidance begins (docs/notebook/kernel-measured.md, "What it costs"). The window
+ *   congestion avoidance begins (docs/reference/kernel.md). The window
  *   does not grow while the application, not the window, limits the sender.
  */
 #include "evaluation.h"

@@ -40,7 +40,7 @@ pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
         let caution = program.info().caution;
         if let Some(caution) = caution.filter(|&caution| caution != BESIDE_BBR) {
             eprintln!(
-                "anabranch-kernel: {}: {caution} (docs/notebook/kernel-measured.md)",
+                "anabranch-kernel: {}: {caution} (docs/reference/rules.md)",
                 program.name
             );
         }

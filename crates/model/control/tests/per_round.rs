@@ -106,7 +106,7 @@ const RULES: [(&str, f64, f64); 6] = [
 ];
 
 proptest! {
-    /// `docs/notebook/kernel-measured.md`: in one round trip the path's window w, in packets, gets
+    /// `docs/reference/kernel.md`: in one round trip the path's window w, in packets, gets
     /// w
     /// acknowledgements. Each adds between `low / w` and `high / w`, whichever state the increase
     /// is computed from, so the two windows differ by `high - low` at most; with OLIA w itself may
@@ -137,7 +137,7 @@ proptest! {
         }
     }
 
-    /// `docs/notebook/kernel-measured.md`: without losses the relative error of the increase is at
+    /// `docs/reference/kernel.md`: without losses the relative error of the increase is at
     /// most
     /// `3 (1 + max rtt / min rtt) / w`, w the smallest window: LIA's increase changes at most three
     /// times as much as the windows, and in a round trip of the path another with an RTT shorter by

@@ -1,20 +1,16 @@
 """`anabranch theory bounds`: what a rule gives in the kernel's arithmetic, for all inputs."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from anabranch.cli import tables
-from anabranch.cli.options import Json, names
+from anabranch.cli.options import Json, Record, names
 from anabranch.cli.tables import STDOUT, new_table
-from anabranch.files import put_section, section
 from anabranch.scenario import ScenarioError
 from anabranch.theory.guarantees.bounds import survey
 from anabranch.theory.guarantees.bounds.rule_bounds import TIMEOUT_S
 from anabranch.theory.guarantees.bounds.states import MOST_PATHS
-
-COMMAND = "anabranch theory bounds --all"
 
 
 def register(app: typer.Typer) -> None:
@@ -35,9 +31,7 @@ def bounds_command(
     timeout: Annotated[
         float, typer.Option(min=0.1, metavar="S", help="Time for a rule and number of paths, s.")
     ] = TIMEOUT_S,
-    page: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Put the tables between their markers.")
-    ] = None,
+    record: Record = None,
     as_json: Json = False,
 ) -> None:
     """Bound what a rule gives in the soft floats of the kernel, for all states of a connection.
@@ -57,17 +51,12 @@ def bounds_command(
     """
     if (rule is not None) + every != 1:
         raise ScenarioError("theory bounds: expected a RULE, such as lia, or --all")
-    if page:
-        if not every:
-            raise ScenarioError("--page is for the table of --all")
-        section(page, COMMAND)  # a page without markers fails early
     numbers = list(survey.PATHS) if paths is None else _numbers(paths)
     specs = survey.every_rule() if rule is None else [rule]
     with tables.progress(f"theory bounds {rule or '--all'}") as progress:
         found = survey.bounds_of(specs, numbers, timeout, progress)
-    if page:
-        used = f"{COMMAND} --paths {','.join(map(str, numbers))} --timeout {timeout:g}"
-        put_section(page, COMMAND, survey.markdown(found), used)
+    if record:
+        record.write_text(survey.record(found), encoding="utf-8")
     tables.answer(found, as_json, _in_words)
 
 

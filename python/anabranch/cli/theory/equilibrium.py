@@ -8,7 +8,17 @@ import typer
 from anabranch.caveats import caveats
 from anabranch.cli import tables
 from anabranch.cli.notes import note, warn
-from anabranch.cli.options import ANY, File, Force, Json, Set, only_names, out_option, scenario_of
+from anabranch.cli.options import (
+    ANY,
+    File,
+    Force,
+    Json,
+    Record,
+    Set,
+    only_names,
+    out_option,
+    scenario_of,
+)
 from anabranch.files import output
 
 if TYPE_CHECKING:
@@ -66,12 +76,7 @@ def packets(
     quick: Annotated[bool, typer.Option("--quick", help="Three scenarios, shorter runs.")] = False,
     out: Annotated[Path | None, out_option("Write tables (Parquet) and figure to DIR.")] = None,
     force: Force = False,
-    page: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Put the table between its markers, and the figure in img/."
-        ),
-    ] = None,
+    record: Record = None,
     as_json: Json = False,
 ) -> None:
     """Theory meets packets: compare the simulator's shares with the fluid equilibrium's.
@@ -83,24 +88,19 @@ def packets(
 
         anabranch theory packets --quick
 
-        anabranch theory packets --out results/packets --page docs/notebook/theory-meets-packets.md
+        anabranch theory packets --out results/packets --record packets.csv
     """
     from anabranch.figures import packets as figure
-    from anabranch.files import put_section, section
     from anabranch.theory.fluid import against_packets
 
-    command = "anabranch theory packets"
-    if page:
-        section(page, command)  # a page without markers fails early
     with output(out, force) as stage:
-        with tables.progress(command) as progress:
+        with tables.progress("anabranch theory packets") as progress:
             found = against_packets.compare(quick, progress)
         if stage:
             against_packets.write(found, stage)
             figure.write(found, stage)
-    if page:
-        put_section(page, command, against_packets.markdown(found))
-        figure.write(found, page.parent / "img")
+    if record:
+        record.write_text(against_packets.record(found), encoding="utf-8")
     tables.answer(found, as_json, show_packets)
     if out:
         note(f"Tables and figure are in {out}")

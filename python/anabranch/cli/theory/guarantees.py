@@ -8,8 +8,8 @@ import typer
 
 from anabranch.cli import tables
 from anabranch.cli.notes import note
-from anabranch.cli.options import Force, Json, only_names, out_option
-from anabranch.files import put_section, refuse_full, section, staged
+from anabranch.cli.options import Force, Json, Record, only_names, out_option
+from anabranch.files import refuse_full, staged
 from anabranch.scenario import ScenarioError
 
 
@@ -66,12 +66,10 @@ def check_command(
 
 def statements_command(
     paper: Annotated[
-        str, typer.Argument(metavar="PAPER", help="balia, itcp, olia, rsf or wvegas.")
+        str, typer.Argument(metavar="PAPER", help="balia, itcp, olia, rsf, wvegas or all.")
     ] = "balia",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer random samples.")] = False,
-    page: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Put the list between its markers.")
-    ] = None,
+    record: Record = None,
     as_json: Json = False,
 ) -> None:
     """Test the statements of a paper, by default Balia's; takes a minute or two.
@@ -86,25 +84,31 @@ def statements_command(
 
         anabranch theory statements olia --json
 
-        anabranch theory statements rsf --page papers/rsf/README.md
+        anabranch theory statements all --record statements.csv
     """
     from dataclasses import asdict
 
-    from anabranch.theory.statement import counted, markdown
-    from anabranch.theory.statements import statements_of
+    from anabranch.theory.statement import counted
+    from anabranch.theory.statement import record as recorded
+    from anabranch.theory.statements import PAPERS, statements_of
 
-    command = f"anabranch theory statements {paper}"
-    if page:
-        section(page, command)  # a page without markers fails early
-    with tables.progress(command) as progress:
-        found = statements_of(paper, progress, quick)
-    if page:
-        put_section(page, command, markdown(found), command + (" --quick" if quick else ""))
+    papers = list(PAPERS) if paper == "all" else [paper]
+    found = {}
+    for name in papers:
+        with tables.progress(f"anabranch theory statements {name}") as progress:
+            found[name] = statements_of(name, progress, quick)
+    if record:
+        record.write_text(recorded(found), encoding="utf-8")
     if as_json:
-        tables.print_json({"paper": paper, "statements": [asdict(one) for one in found]})
-    else:
-        tables.statements(found)
-        tables.STDOUT.print(counted(found))
+        documents = [
+            {"paper": name, "statements": [asdict(one) for one in statements]}
+            for name, statements in found.items()
+        ]
+        tables.print_json(documents if paper == "all" else documents[0])
+        return
+    for statements in found.values():
+        tables.statements(statements)
+        tables.STDOUT.print(counted(statements))
 
 
 def map_command(

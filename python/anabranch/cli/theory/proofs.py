@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from anabranch.cli import tables
-from anabranch.cli.options import Json, names
-from anabranch.files import put_section, section
+from anabranch.cli.options import Json, Record, names
 from anabranch.scenario import ScenarioError
 
 SOLVERS = ("z3", "cvc5", "sympy")
@@ -44,9 +43,7 @@ def prove_command(
         str | None,
         typer.Option(metavar="P,...", help="Statements of balia, wvegas, itcp or rsf."),
     ] = None,
-    page: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Put the tables between their markers.")
-    ] = None,
+    record: Record = None,
     as_json: Json = False,
 ) -> None:
     """Prove Balia's conditions and RFC 6356's goals of a rule, or refute them.
@@ -77,13 +74,8 @@ def prove_command(
     if (rule is not None) + every + bool(paper) != 1:
         raise ScenarioError("theory prove: expected a RULE, such as lia, or --all, or --paper")
     if paper:
-        _papers(names(paper, "--paper"), timeout, page, as_json)
+        _papers(names(paper, "--paper"), timeout, record, as_json)
         return
-    command = "anabranch theory prove --all"
-    if page:
-        if not every:
-            raise ScenarioError("--page is for the tables of --all and --paper")
-        section(page, command)  # a page without markers fails early
     chosen = list(REQUIREMENTS) if only is None else names(only, "--only")
     if unknown := [name for name in chosen if name not in REQUIREMENTS]:
         raise ScenarioError(f"--only {unknown[0]}: expected some of {', '.join(REQUIREMENTS)}")
@@ -94,28 +86,24 @@ def prove_command(
     with tables.progress(f"theory prove {rule or '--all'}") as progress:
         if rule is not None:
             one = verdicts.prove(rule, numbers, kinds, chosen, timeout, progress)
+            found = survey.Survey([one])
         else:
             found = survey.prove_all(numbers, kinds, chosen, timeout, progress)
+    if record:
+        record.write_text(survey.record(found), encoding="utf-8")
     if rule is not None:
         tables.answer(one, as_json, proofs_tables.proofs)
-        return
-    if page:
-        used = f"{command} --paths {paths} --timeout {timeout:g}"
-        put_section(page, command, survey.markdown(found), used)
-    tables.answer(found, as_json, proofs_tables.all_proofs)
+    else:
+        tables.answer(found, as_json, proofs_tables.all_proofs)
 
 
-def _papers(papers: list[str], timeout: float, page: Path | None, as_json: bool) -> None:
+def _papers(papers: list[str], timeout: float, record: Path | None, as_json: bool) -> None:
     """The statements of papers."""
     from anabranch.cli.theory import proofs_tables
     from anabranch.theory.guarantees.proofs.papers import all as papers_proofs
 
-    command = "anabranch theory prove --paper"
-    if page:
-        section(page, command)  # a page without markers fails early
     with tables.progress("theory prove --paper") as progress:
         found = papers_proofs.prove_papers(papers, timeout, progress)
-    if page:
-        used = f"{command} {','.join(papers)} --timeout {timeout:g}"
-        put_section(page, command, papers_proofs.markdown(found), used)
+    if record:
+        record.write_text(papers_proofs.record(found), encoding="utf-8")
     tables.answer(found, as_json, proofs_tables.papers)

@@ -13,11 +13,13 @@ class Stated:
     """A claim of the paper, or ours, and what decides it."""
 
     id: str
+    """Name, such as f2."""
     item: str
     """The table or figure, by its id in `published.toml`."""
     text: str
     """The claim in our words."""
     check: Check
+    """What decides it."""
     band: str = ""
     """The reason for the width of the check's band."""
     not_reproduced: str = ""
@@ -34,7 +36,9 @@ class Choice:
     """A choice made after results were seen."""
 
     text: str
+    """The choice."""
     when: str
+    """When it was made."""
     otherwise: str
     """What happens with the other choice."""
 
@@ -44,7 +48,9 @@ class Claims:
     """The whole of `claims.toml`."""
 
     claims: tuple[Stated, ...]
+    """The claims."""
     choices: Mapping[str, Choice] = field(default_factory=dict)
+    """Choices made after results were seen, by name."""
 
 
 def repeated(claims: Sequence[Stated]) -> list[Stated]:

@@ -83,6 +83,7 @@ class Quick:
     """What `--quick` changes."""
 
     seeds: tuple[int, ...]
+    """The seeds with `--quick`."""
     set: Values = field(default_factory=dict)
     """Values of every scenario to replace, by dotted key."""
 
@@ -143,12 +144,15 @@ class Drop:
     """The decrease from one case of a metric to another, in percent, seed by seed."""
 
     metric: str
+    """The name of the number."""
     case: Case
     """The name of the decrease."""
     of: str
     """The metric that decreases."""
     from_: Case
+    """The case with the first value."""
     to: Case
+    """The case with the last value."""
     where: Where = field(default=Where(), compare=False, repr=False)
 
 
@@ -159,9 +163,11 @@ class Experiment:
     id: str
     """Key in `published.toml`."""
     measures: tuple[Measure, ...] = ()
+    """Numbers of the table or figure."""
     figures: tuple[Figure, ...] | None = None
     """None draws bars of all metrics."""
     drops: tuple[Drop, ...] = ()
+    """Decreases from one of its numbers to another."""
     group: str = ""
     """The group of the measures and figures without one of their own."""
     cases: tuple[Case, ...] | None = None
@@ -206,6 +212,7 @@ class Agreed:
     """The cases that `anabranch agree` runs on several backends."""
 
     seeds: tuple[int, ...]
+    """The seeds on every backend."""
     items: Mapping[str, tuple[Case, ...]]
     """The cases by item, each after the name of its group: `C.n1_10.lia`."""
     set: Values = field(default_factory=dict)
@@ -222,8 +229,11 @@ class Assumed:
     """What the paper does not specify."""
 
     field: str
+    """What is not specified."""
     value: str
+    """The value assumed."""
     why: str
+    """The reason."""
 
 
 @dataclass(frozen=True)
@@ -231,16 +241,23 @@ class Experiments:
     """The whole of `experiments.toml`."""
 
     seeds: tuple[int, ...]
+    """The seeds of every case."""
     quick: Quick
+    """What `--quick` changes."""
     groups: Mapping[str, Group]
+    """The runs, by the name of the group."""
     items: tuple[Experiment, ...]
+    """What is measured, by table or figure."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """The text for each part of a name."""
     assumed: tuple[Assumed, ...] = ()
+    """What the paper does not specify."""
     average: Literal["mean", "median"] = "mean"
     """How measured numbers are averaged over the seeds."""
     predictions: Predictions | None = None
+    """Theory values computed in addition to the paper's own."""
     agreement: Agreed | None = None
+    """The cases that `anabranch agree` runs on several backends."""
 
     def validate(self, where: Where) -> None:
         """Test that there is a seed."""

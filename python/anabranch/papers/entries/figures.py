@@ -30,12 +30,15 @@ class Line:
     column: str
     """Table and column of the samples: `path_samples.window_packets`."""
     flow: str | None = None
+    """One flow, the mean over its users."""
     path: int | None = None
     """One path; None adds up all."""
     link: str | None = None
+    """One link."""
     share: bool = False
     """Whether the value is divided by the sum over all rows of its time."""
     label: str = ""
+    """The entry in the legend."""
     algorithm: str | None = None
     """What determines the colour; None is the case's algorithm."""
     levels: tuple[tuple[float, float, float], ...] = ()

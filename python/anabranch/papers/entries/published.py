@@ -12,10 +12,13 @@ class About:
     """The paper: what a report says first."""
 
     title: str
+    """Title."""
     source: str
     """Where and when it was published."""
     authors: tuple[str, ...]
+    """Names."""
     summary: str
+    """What the paper says, and what is not reproduced."""
     name: str = ""
     """Short name in summaries; the folder's if empty."""
 
@@ -60,6 +63,7 @@ class Printed:
     """What the paper prints in one table or figure."""
 
     title: str
+    """What the table or figure shows."""
     place: str
     """Where in the paper."""
     own: bool = False
@@ -73,6 +77,7 @@ class Published:
     """The whole of `published.toml`."""
 
     paper: About
+    """What a report says first."""
     items: Mapping[str, Printed]
     """The tables and figures by id."""
     theory: Mapping[str, str] = field(default_factory=dict)
@@ -84,10 +89,15 @@ class Erratum:
     """An error in the paper or in its extracted text, and the correction used."""
 
     id: str
+    """Name, such as e01."""
     place: str
+    """Where in the paper."""
     printed: str
+    """What the paper says."""
     correct: str
+    """The correction used."""
     evidence: str
+    """What shows the error."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Theory against packets: the simulator's shares beside those of the fluid equilibrium."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from anabranch.formats import markdown_table, records
+from anabranch.formats import csv_table, records
 from anabranch.runner import Progress, run
 from anabranch.scenario import rules
 from anabranch.theory.fluid import random_scenarios
@@ -34,8 +34,7 @@ prices' small differences holds its split in place. In the pilot 8 % and 77 %.""
 
 SINGLE_LOSSES = (
     "OLIA compares the last losses of its paths, and where single losses are random it keeps using "
-    "the worse paths; the model of single losses, whole packets and recovery, below, is within the "
-    "band"
+    "the worse paths"
 )
 
 EXPLAINED = {
@@ -51,6 +50,9 @@ EXPLAINED = {
     "window stays at 1 packet, and where the simulator's is a little shorter it grows",
 }
 """Comparisons by rule (or "", for all) and scenario."""
+
+RECORD = ("rule", "scenario", "worst, %", "median, %", "equilibria", "within its band")
+"""The columns of a record."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ def band(rule: str) -> tuple[float, float]:
 
 
 def reason(rule: str, scenario: int, isolated: bool) -> str | None:
-    """Why a cell may be outside its band: experiments of docs/notebook/theory-meets-packets.md."""
+    """Why a cell may be outside its band, as experiments have shown."""
     if not isolated:
         return "the rule has infinitely many equilibria there, and packets stay near another one"
     return EXPLAINED.get((rule, scenario)) or EXPLAINED.get(("", scenario))
@@ -210,18 +212,23 @@ def judged(flows: pd.DataFrame, quick: bool = False) -> Comparison:
     return Comparison(flows, pd.DataFrame(rows), quick)
 
 
-def markdown(comparison: Comparison) -> Iterator[str]:
-    """The table and the bands as lines of Markdown."""
-    table = comparison.table()
-    yield comparison.summary
-    yield ""
-    rows = []
-    for rule, cells in table.iterrows():
-        median, worst = band(str(rule))
-        rows.append([str(rule), *cells, f"{100 * worst:.0f} ({100 * median:.0f})"])
-    yield from markdown_table(["rule", *map(str, table.columns), "band"], rows)
-    yield ""
-    yield from (f"- {line}" for line in comparison.reasons())
+def record(comparison: Comparison) -> str:
+    """A row per rule and scenario as CSV: deviations in per cent, and whether they are in the band.
+
+    `open` marks a scenario in which the rule has infinitely many equilibria.
+    """
+    rows = [
+        [
+            row.rule,
+            str(row.scenario),
+            f"{100 * row.worst:.0f}",
+            f"{100 * row.median:.0f}",
+            "" if row.isolated else "open",
+            "yes" if row.holds else "no",
+        ]
+        for row in comparison.cells.sort_values("scenario", kind="stable").itertuples()
+    ]
+    return csv_table(RECORD, rows)
 
 
 def write(comparison: Comparison, directory: Path) -> None:

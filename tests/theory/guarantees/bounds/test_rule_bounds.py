@@ -195,8 +195,10 @@ def test_the_ranges_are_those_of_the_programs():
 
 def test_the_command_prints_a_row_and_what_is_not_shown(tmp_path: Path, anabranch):
     (tmp_path / "wrong.py").write_text(WRONG)
-    done = anabranch("theory", "bounds", "lia", "--paths", "1,2")
+    file = tmp_path / "bounds.csv"
+    done = anabranch("theory", "bounds", "lia", "--paths", "1,2", "--record", str(file))
     assert "0 to 1" in done.stdout
+    assert file.read_text().splitlines()[1].startswith('lia,packet,"1, 2",0 to 1,0 to 1,0.5 to 0.5')
     wrong = f"{tmp_path / 'wrong.py'}"
     done = anabranch("theory", "bounds", f"{wrong}:Difference", "--paths", "2,3", "--json")
     assert [one["proved"] for one in json.loads(done.stdout)["rules"]] == [False, False]
@@ -212,7 +214,7 @@ def test_the_command_prints_a_row_and_what_is_not_shown(tmp_path: Path, anabranc
         (["lia", "--paths", "9"], "--paths 9: expected numbers from 1 to 8"),
         ([], "expected a RULE, such as lia, or --all"),
         (["bbr"], "bbr acts on delivery rates, which no kernel program has"),
-        (["lia", "--page", "x.md"], "--page is for the table of --all"),
+        (["lia", "--record", "absent/x.csv"], "expected a file to write in a folder that exists"),
     ],
 )
 def test_a_wrong_option_is_refused_in_one_line(arguments: list[str], message: str, anabranch):

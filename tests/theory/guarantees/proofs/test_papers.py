@@ -1,10 +1,11 @@
 """The papers' finite statements as formulas."""
 
+import csv
 from fractions import Fraction
 
 import pytest
 
-from anabranch.theory.guarantees.proofs.papers.all import PAPERS, prove_papers
+from anabranch.theory.guarantees.proofs.papers.all import PAPERS, prove_papers, record
 from anabranch.theory.guarantees.proofs.papers.claim import (
     Claim,
     Exists,
@@ -21,8 +22,16 @@ from anabranch.theory.quotes import QUOTES
 
 @pytest.mark.parametrize("paper", ["wvegas", "rsf"])
 def test_every_formula_is_proved(paper: str) -> None:
-    for one in prove_papers([paper], 5).proofs:
+    found = prove_papers([paper], 5)
+    for one in found.proofs:
         assert [part.result for part in one.parts] == ["proved"] * len(one.parts), one.place
+    rows = list(csv.DictReader(record(found).splitlines()))
+    assert [row["place"] for row in rows] == [one.place for one in found.proofs]
+    assert all(row["formulas"] == row["proved"] for row in rows)
+    shown = "".join(row["negations"] for row in rows)
+    negated = [part for one in found.proofs for part in one.parts if part.says[:4] == "NOT "]
+    assert shown
+    assert all(part.says in shown for part in negated)
 
 
 @pytest.mark.slow

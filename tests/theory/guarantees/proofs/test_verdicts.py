@@ -1,5 +1,6 @@
 """Requirements of rules are proved or refuted, from the code of the rule."""
 
+import csv
 import json
 from fractions import Fraction
 from itertools import product
@@ -13,6 +14,7 @@ from anabranch.theory.guarantees.conditions import CONDITIONS
 from anabranch.theory.guarantees.proofs import solvers
 from anabranch.theory.guarantees.proofs.cases import ProvedRule, pieces
 from anabranch.theory.guarantees.proofs.formula import formula, satisfied, value
+from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
 from anabranch.theory.guarantees.proofs.solvers import UNKNOWN
 from anabranch.theory.guarantees.proofs.symbol import AT_LEAST, POSITIVE, ZERO, StatePath, atom
 from anabranch.theory.guarantees.proofs.verdicts import PROVED, REFUTED, prove
@@ -32,7 +34,7 @@ EXPECTED = {
     ("reno", True): {"harm": REFUTED},
     ("reno", False): {"harm": REFUTED},
     ("lia", True): {"C0": REFUTED},
-    # RTTs from 2.92 to 1 apart, docs/notebook/theory-guarantees.md.
+    # RTTs from 2.92 to 1 apart, as `theory check` finds.
     ("lia", False): {"C0": REFUTED, "C2": REFUTED},
     ("balia", True): {"C0": REFUTED, "C1": REFUTED, "C2": REFUTED, "best": REFUTED},
 }
@@ -52,7 +54,7 @@ def test_two_paths_are_decided(rule: str, equal: bool) -> None:
 @pytest.mark.parametrize("rule", ["coupled", "semicoupled", "lia", "generalized"])
 def test_three_paths_agree_with_the_search(rule: str) -> None:
     found = prove(rule, paths=[3], rtts=[True], requirements=["C0", "C2", "C3", "C4", "C5"])
-    # Balia's table I at equal RTTs, as docs/notebook/theory-guarantees.md has it.
+    # Balia's table I at equal RTTs.
     fails = {"coupled": {"C2", "C3"}}.get(rule, {"C0"})
     assert {one.requirement for one in found.verdicts if one.result == REFUTED} == fails
     assert {one.result for one in found.verdicts} == {PROVED, REFUTED}
@@ -63,7 +65,7 @@ def test_three_paths_of_olia_are_decided() -> None:
     found = prove("olia", paths=[3], rtts=[True], timeout_s=20)
     results = {one.requirement: one.result for one in found.verdicts}
     # C4 holds where a path is neither largest nor best: its alpha is 0, so that it takes all of a
-    # change of the total (docs/notebook/theory-guarantees.md). With equal losses all are best.
+    # change of the total. With equal losses all are best.
     holds = ["C5", "1/w", "harm"]
     assert results == dict.fromkeys(results, REFUTED) | dict.fromkeys(holds, PROVED)
     assert all(one.confirmation and one.confirmation.seen for one in found.verdicts if one.state)
@@ -88,6 +90,21 @@ def test_a_refutation_violates_the_condition_in_floating_point() -> None:
     assert trajectory is not None
     first, last = (np.array(trajectory.rate)[i] for i in (0, -1))
     assert max(last) / min(last) > 1.1 * max(first) / min(first)
+
+
+def test_a_record_has_a_row_per_requirement_and_the_first_refutation(
+    tmp_path: Path, anabranch
+) -> None:
+    file = tmp_path / "proofs.csv"
+    anabranch("theory", "prove", "reno", "--paths", "2", "--rtts", "equal", "--record", str(file))
+    found = list(csv.DictReader(file.read_text().splitlines()))
+    assert [row["requirement"] for row in found] == list(REQUIREMENTS)
+    assert {row["any RTTs"] for row in found} == {""}
+    results = {row["requirement"]: row["equal RTTs"] for row in found}
+    assert results == dict.fromkeys(REQUIREMENTS, PROVED) | {"harm": REFUTED}
+    # Two Renos on one link have twice a TCP's rate: one path with sqrt(2/0.02)/0.1 = 100 is a TCP.
+    (example,) = (row["counterexample"] for row in found if row["counterexample"])
+    assert example.startswith("2 paths, equal RTTs: rates [")
 
 
 def test_a_broken_rule_in_python_is_refuted(tmp_path: Path, anabranch) -> None:

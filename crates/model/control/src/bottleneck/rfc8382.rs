@@ -1,5 +1,5 @@
 //! An approximation of RFC 8382: paths with the same statistics of delay share a bottleneck.
-//! Thresholds are of a kernel implementation (docs/notebook/shared-bottlenecks.md).
+//! Thresholds are of a kernel implementation of MPTCP-SBD (docs/reference/rules.md).
 //!
 //! Sections refer to the RFC. Every statistic is computed over whole base intervals of
 //! [`T`]; an interval without a packet is skipped. Section 4's lag reduction (the weights of

@@ -22,8 +22,8 @@ use crate::scalar::Scalar;
 /// `W_est`; as it lags one RTT behind a line, it runs along `W_est` all the same. Fast convergence
 /// compares with the window at the loss before, not with the `W_max` that an earlier fast
 /// convergence had reduced. After a timeout, which forgets the peak, `W_est` grows by 1 at once,
-/// not by 9/17 up to the window before it (section 4.3). docs/notebook/agreement.md goes through
-/// the RFC section by section.
+/// not by 9/17 up to the window before it (section 4.3). docs/notebook/agreement.md compares it
+/// with Linux.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     c: f64,

@@ -78,7 +78,7 @@ keys! {
     /// connection with one path always has.
     min_ssthresh_packets: Count = Count::constant(1);
     /// Compute a loss-based rule's increase once per round trip of a path, as the kernel programs
-    /// do (docs/notebook/kernel-measured.md), instead of for every packet acknowledged.
+    /// do (docs/reference/kernel.md), instead of for every packet acknowledged.
     /// Default: false.
     increase_per_round: bool = false;
     /// The floor of the retransmission timeout, ms. Default: 1000 (RFC 6298); profile `linux`: 200.

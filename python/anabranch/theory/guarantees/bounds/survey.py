@@ -1,9 +1,10 @@
-"""Bounds of all rules, and their table for a page."""
+"""Bounds of all rules, and their record."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from anabranch.formats import csv_table
 from anabranch.scenario import rules
 from anabranch.theory.guarantees.bounds.monomial import Bounds
 from anabranch.theory.guarantees.bounds.rule_bounds import NONE, TIMEOUT_S, RuleBounds, bounds
@@ -79,19 +80,19 @@ def failures(found: Survey) -> Iterator[str]:
             yield f"{one.rule}, {_paths(one.paths)}: a loss takes {part} of the window"
 
 
-def markdown(found: Survey) -> Iterator[str]:
-    """A table of the rules with an increase, one of the delay-based ones, and what is not shown."""
-    for per_round, columns in ((False, COLUMNS), (True, DELAY_BASED_COLUMNS)):
-        yield f"| {' | '.join(columns)} |"
-        yield "|---" * len(columns) + "|"
-        for name, *cells in rows(found, per_round):
-            yield f"| `{name}` | {' | '.join(cells)} |"
-        yield ""
-    for line in failures(found):
-        yield f"- {line}"
-    done = sum(one.proved for one in found.rules)
-    yield ""
-    yield f"{done} of {len(found.rules)} are proved, each a rule with one number of paths."
+def record(found: Survey) -> str:
+    """A row per rule as CSV: bounds per acknowledged packet or round trip; what is not shown."""
+    lines = [
+        [name, "round trip" if per_round else "packet", *cells[:-1], _not_shown(found, name)]
+        for per_round in (False, True)
+        for name, *cells in rows(found, per_round)
+    ]
+    heads = ("rule", "per", "paths", "change", "change x w or / w", *COLUMNS[4:7], "not shown")
+    return csv_table(heads, lines)
+
+
+def _not_shown(found: Survey, rule: str) -> str:
+    return "; ".join(failures(Survey([one for one in found.rules if one.rule == rule])))
 
 
 def _paths(number: int) -> str:

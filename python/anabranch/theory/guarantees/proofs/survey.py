@@ -1,14 +1,14 @@
-"""The verdicts on all rules, and their tables for a page."""
+"""The verdicts on all rules, and their record."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch.formats import csv_table
 from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError, rules
 from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
 from anabranch.theory.guarantees.proofs.verdicts import (
-    PROVED,
     REFUTED,
     TIMEOUT_S,
     Proofs,
@@ -51,57 +51,29 @@ def prove_all(
     return Survey(found)
 
 
-def markdown(found: Survey) -> Iterator[str]:
-    """A table for equal and one for any RTTs, counts, and a refutation for each that there is."""
-    judged = [one for one in found.rules if one.verdicts]
-    for equal in (True, False):
-        own = [one for one in judged if any(v.equal_rtts == equal for v in one.verdicts)]
-        if not own:
-            continue
-        names = list(dict.fromkeys(v.requirement for v in own[0].verdicts))
-        yield f"| {'equal' if equal else 'any'} RTTs | {' | '.join(names)} | s |"
-        yield "|---" * (len(names) + 2) + "|"
-        for one in own:
-            here = [v for v in one.verdicts if v.equal_rtts == equal]
-            cells = [_cell([v for v in here if v.requirement == name]) for name in names]
-            seconds = sum(v.seconds for v in here)
-            yield f"| `{one.rule}` | {' | '.join(cells)} | {seconds:.1f} |"
-        yield ""
-    verdicts = [v for one in judged for v in one.verdicts]
-    counts = {name: sum(v.result == name for v in verdicts) for name in (PROVED, REFUTED)}
-    alone = sum(bool(v.alone) for v in verdicts if v.result == PROVED)
-    unknown = len(verdicts) - sum(counts.values())
-    yield (
-        f"{len(verdicts)} verdicts: {counts[PROVED]} proved, in {alone} of which at least one "
-        f"formula was decided by one solver only; {counts[REFUTED]} refuted, "
-        f"{sum(bool(v.confirmation and v.confirmation.seen) for v in verdicts)} of them confirmed "
-        f"numerically; {unknown} unknown."
-    )
-    yield ""
-    for one in judged:
-        for verdict in _first(one, REFUTED):
+def record(found: Survey) -> str:
+    """A row per rule and requirement as CSV: verdicts at equal and any RTTs, a counterexample."""
+    rows = []
+    for one in found.rules:
+        for name in dict.fromkeys(v.requirement for v in one.verdicts):
+            own = [v for v in one.verdicts if v.requirement == name]
+            cells = (_cell([v for v in own if v.equal_rtts == equal]) for equal in (True, False))
+            rows.append([one.rule, name, *cells, _counterexample(own)])
+    return csv_table(("rule", "requirement", "equal RTTs", "any RTTs", "counterexample"), rows)
+
+
+def _counterexample(verdicts: Sequence[Verdict]) -> str:
+    """The first refutation, with what the numerical model says at that state."""
+    for verdict in verdicts:
+        if verdict.result == REFUTED:
             words = verdict.confirmation.words if verdict.confirmation else ""
-            yield (
-                f"- `{one.rule}` {verdict.requirement}, {verdict.setting}: {verdict.state}. {words}"
-            )
-    for one in judged:
-        for verdict in _first(one, "unknown"):
-            yield f"- `{one.rule}` {verdict.requirement}, {verdict.setting}: {verdict.why}"
-
-
-def _first(one: Proofs, result: str) -> list[Verdict]:
-    """The first verdict of this kind on each requirement."""
-    found: dict[str, Verdict] = {}
-    for verdict in one.verdicts:
-        if verdict.result == result:
-            found.setdefault(verdict.requirement, verdict)
-    return list(found.values())
+            return f"{verdict.setting}: {verdict.state}. {words}"
+    return ""
 
 
 def _cell(verdicts: Sequence[Verdict]) -> str:
     """One word where all numbers of paths have the same result."""
-    shown = {PROVED: "proved", REFUTED: "**refuted**"}
-    results = [shown.get(v.result, "?") for v in verdicts]
-    if len(set(results)) == 1:
-        return results[0]
-    return ", ".join(f"{v.paths}: {word}" for v, word in zip(verdicts, results, strict=True))
+    results = [verdict.result for verdict in verdicts]
+    if len(set(results)) <= 1:
+        return "".join(results[:1])
+    return ", ".join(f"{v.paths}: {v.result}" for v in verdicts)

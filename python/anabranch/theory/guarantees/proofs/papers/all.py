@@ -1,9 +1,10 @@
 """The proofs of a paper's finite statements, by the name of its folder in `papers/`."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch.formats import csv_table
 from anabranch.runner import Progress
 from anabranch.scenario import ScenarioError
 from anabranch.theory.guarantees.proofs.papers import balia, itcp, rsf, wvegas
@@ -43,22 +44,20 @@ def prove_papers(
     return Proofs(found)
 
 
-def markdown(found: Proofs) -> Iterator[str]:
-    """A row for each statement; below it what its formulas leave to the reader."""
-    yield "| paper, place | formulas | proved | s | left to the reader |"
-    yield "|---|---|---|---|---|"
+def record(found: Proofs) -> str:
+    """A row per statement as CSV; negations and what is not proved, and what is left to readers."""
+    rows = []
     for one in found.proofs:
         proved = sum(part.result == "proved" for part in one.parts)
-        seconds = sum(part.seconds for part in one.parts)
-        yield (
-            f"| {one.paper}, {one.place} | {len(one.parts)} | {proved} | {seconds:.1f} | "
-            f"{one.left.replace('|', '&#124;')} |"
-        )
-    yield ""
-    for one in found.proofs:
-        for part in one.parts:
-            if part.says.startswith("NOT ") or part.result != "proved" or part.example:
-                yield f"- {one.paper}, {one.place}: {words(part)}"
+        shown = [
+            words(part)
+            for part in one.parts
+            if part.says.startswith("NOT ") or part.result != "proved" or part.example
+        ]
+        counts = str(len(one.parts)), str(proved)
+        rows.append([one.paper, one.place, *counts, "; ".join(shown), one.left])
+    heads = ("paper", "place", "formulas", "proved", "negations", "left to the reader")
+    return csv_table(heads, rows)
 
 
 def words(part: Part) -> str:
