@@ -116,8 +116,9 @@ mod tests {
     /// Packets, bytes.
     const PACKET: u16 = 1000;
 
-    /// Number of all samples, and of those in a round.
+    /// Number of samples.
     const ALL: u32 = 400;
+    /// Number of samples in a round.
     const ROUND: u32 = 20;
 
     const PERIOD_S: f64 = 0.5;

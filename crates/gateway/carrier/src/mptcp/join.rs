@@ -31,13 +31,17 @@ const LONGEST: usize = 64;
 /// Longest wait of `near` for the first connection's paths.
 const PATHS: Duration = Duration::from_secs(2);
 
-/// Pause after the first attempt; it doubles up to `LAST_PAUSE` after failures.
+/// Pause after the first attempt, doubled after each failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Longest pause between attempts.
 const LAST_PAUSE: Duration = Duration::from_secs(64);
 
-/// Interval at which the paths' RTTs are compared. The second connection changes to a path that is
-/// the fastest `SLOWER` times in succession.
+/// Interval at which the RTTs of the paths are compared.
 const PERIOD: Duration = Duration::from_millis(500);
+
+/// Successive comparisons by which another path is the fastest before the second connection changes
+/// to it.
 const SLOWER: u32 = 4;
 
 const THIRD: &str = "a third connection of a tunnel";

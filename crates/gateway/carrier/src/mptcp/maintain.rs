@@ -185,8 +185,10 @@ const OTHERS_QUEUE: Duration = Duration::from_millis(300);
 /// Longest round-trip time of a path whose smallest one is unknown.
 const UNKNOWN: Duration = Duration::from_secs(1);
 
-/// Pause after the first probe of a path; it doubles up to `LAST_PAUSE`.
+/// Pause after the first probe of a path, doubled after each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// Longest pause between probes.
 const LAST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Time for which the pause does not double.
@@ -194,6 +196,8 @@ const EAGER: Duration = Duration::from_secs(5);
 
 /// Time after which a path that answers within `LONGEST` is used again: it has become a longer one.
 const LONGER: Duration = Duration::from_secs(60);
+
+/// Round-trip time that is accepted after `LONGER`.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Action on a path.

@@ -112,8 +112,9 @@ pub fn prepare(socket: &Socket) -> io::Result<()> {
 /// limits unsent data, and received data is read at once. Linux would take seconds to enlarge the
 /// receive buffer of a connection that was idle. Without CAP_NET_ADMIN, Linux sizes them.
 pub fn raise_buffers(socket: &Socket) {
-    /// Half of the send buffer, bytes: Linux doubles it, and `RECEIVE`.
+    /// Half of the send buffer, bytes: Linux doubles it.
     const SEND: usize = 32 << 20;
+    /// Half of the receive buffer, bytes.
     const RECEIVE: usize = 16 << 20;
     if let Ok(Some(_)) = mptcp_info(socket) {
         let _ = set_socket_send_buffer_size_force(socket, SEND);

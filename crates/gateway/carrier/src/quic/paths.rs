@@ -15,9 +15,10 @@ use super::limits::{DelayBound, Flight, Share};
 use crate::config::Role;
 use crate::{Condition, PathState};
 
-/// Interval of the pings of a path with nothing in flight; `IDLE_PING` while the tunnel carries no
-/// data.
+/// Interval of the pings of a path with nothing in flight, while the tunnel carries data.
 const PING: Duration = Duration::from_millis(100);
+
+/// Interval of these pings while the tunnel is idle.
 const IDLE_PING: Duration = Duration::from_secs(1);
 
 /// Time without data after which a tunnel is idle.

@@ -26,8 +26,10 @@ const OPT: u16 = 41;
 const NO_DATA: RangeInclusive<u16> = 249..=252;
 /// The bits of a header's third byte that are 0 in a query (opcode QUERY).
 const RESPONSE_AND_OPCODE: u8 = 0xf8;
-/// The size that every client accepts over UDP, and the largest that RFC 9715 advises.
+/// Size that every client accepts over UDP, bytes.
 const MIN_UDP: u16 = 512;
+
+/// Largest size over UDP that RFC 9715 advises, bytes.
 const MAX_UDP: u16 = 1400;
 
 /// Parts of a query that a relay must know.

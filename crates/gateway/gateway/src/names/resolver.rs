@@ -26,18 +26,23 @@ const ASK: Duration = Duration::from_secs(4);
 /// Most lookups at a time. Each has two sockets.
 const LOOKUPS: usize = 256;
 
-/// Most names that are remembered; at most `MAX_ADDRESSES` addresses of each family of a name.
+/// Most names that are remembered.
 const MAX_NAMES: usize = 4096;
+
+/// Most addresses of each family of a name that are remembered.
 const MAX_ADDRESSES: usize = 4;
 
-/// Least time for which an answer is remembered. The most is `MAX_TTL`, because addresses are in
-/// the order of the routes when they were resolved.
+/// Least time for which an answer is remembered.
 const MIN_TTL: Duration = Duration::from_secs(1);
+
+/// Longest time for which an answer is remembered: addresses are in the order of the routes at the
+/// time of the answer.
 const MAX_TTL: Duration = Duration::from_secs(300);
 
-/// Time for which a name without address (RFC 2308) is remembered; `FAILED_TTL` is that of a name
-/// without an answer (RFC 9520).
+/// Time for which it is remembered that a name has no address (RFC 2308).
 const NONE_TTL: Duration = Duration::from_secs(5);
+
+/// Time for which it is remembered that no server answered (RFC 9520).
 const FAILED_TTL: Duration = Duration::from_secs(1);
 
 /// Resolver for clients, which are told apart by `K`.

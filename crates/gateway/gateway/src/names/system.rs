@@ -13,8 +13,10 @@ const RESOLV_CONF: &str = "/etc/resolv.conf";
 /// The port of DNS.
 const PORT: u16 = 53;
 
-/// Most servers that are used; `MAX_SEARCH` limits search domains. Both are as in glibc.
+/// Most servers that are used, as in glibc.
 const MAX_SERVERS: usize = 3;
+
+/// Most search domains that are used, as in glibc.
 const MAX_SEARCH: usize = 6;
 
 /// Times at which the files were changed last.

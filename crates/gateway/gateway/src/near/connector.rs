@@ -16,8 +16,10 @@ use crate::config::{self, Carrier};
 use crate::itcp;
 use crate::names::resolve_far;
 
-/// Pause after a failed attempt. It doubles up to `LAST_PAUSE`.
+/// Pause after the first failed attempt, doubled after each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Longest pause between attempts.
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Longest pause of a tunnel that another one can stand in for, and that may never be established:

@@ -12,15 +12,19 @@ use crate::config::{self, Carrier};
 
 /// Interval at which the paths are compared.
 pub const LOOK: Duration = Duration::from_millis(100);
+
+/// Time after an association's last datagram for which the paths are compared: longer than it takes
+/// to find a path dead.
 pub const ACTIVE: Duration = Duration::from_secs(5);
 
 /// Interval at which the fastest path is looked for while there may be no association.
 const PREPARE: Duration = Duration::from_secs(1);
 
-/// Hysteresis of the choice of a path. The path with the lowest base RTT is left for one whose RTT
-/// is below `LEAVE` of its RTT, and stays left while that RTT is below `STAY_AWAY` of it. RTTs
-/// include the queues of both directions: a path that is faster in one may be slower in the other.
+/// Ratio of RTTs below which a faster path replaces the one with the lowest base RTT. RTTs include
+/// the queues of both directions: a path that is faster in one may be slower in the other.
 const LEAVE: f64 = 0.5;
+
+/// Ratio of RTTs below which the path with the lowest base RTT stays replaced.
 const STAY_AWAY: f64 = 0.8;
 
 /// Choice of the fastest path of a tunnel, with hysteresis.

@@ -23,9 +23,10 @@ use crate::wire::Destination;
 /// Time without datagrams after which an association ends.
 pub const IDLE: Duration = Duration::from_secs(120);
 
-/// Most destinations that an association resolves at a time; at most `MAX_WAITING` bytes wait for
-/// each.
+/// Most destinations that an association resolves at a time.
 const MAX_LOOKUPS: usize = 16;
+
+/// Most bytes that wait for one destination.
 const MAX_WAITING: usize = 8 << 10;
 
 /// Memory of a datagram that waits besides its payload, bytes, about.

@@ -20,9 +20,10 @@ use super::plan::Which;
 /// Address on which far listens.
 pub const FAR: &str = "192.0.2.1:443";
 
-/// Interval at which a process that drains checks for connections, and the time that it then takes
-/// at most, as in `operation::run`.
+/// Interval at which a process that drains checks for connections, as in `operation::run`.
 const DRAIN_CHECK: Duration = Duration::from_millis(50);
+
+/// Time that the process then takes at most, as in `operation::run`.
 const CLOSE: Duration = Duration::from_secs(3);
 
 /// Both gateways. One of them may not run.

@@ -22,8 +22,10 @@ use super::plan::Which;
 use super::tcp::Tcp;
 use super::{random, virtual_runtime};
 
-/// Time at which connections begin; a link changes at `CHANGE`.
+/// Time at which connections begin.
 const BEGIN: Duration = Duration::from_secs(1);
+
+/// Time at which a link changes.
 const CHANGE: Duration = Duration::from_secs(5);
 
 /// Time for which arrivals are watched then: until a link that is late delivers again, and is

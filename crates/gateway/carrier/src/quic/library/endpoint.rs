@@ -241,10 +241,12 @@ pub(super) const DATAGRAM_SEND_BUFFER: usize = 256 << 10;
 /// Datagrams that wait to be read, bytes; the oldest is discarded.
 const DATAGRAM_RECEIVE_BUFFER: usize = 1 << 20;
 
-/// Packets are declared lost by time alone, with a quarter of a round trip for reordering: RACK's
-/// first reordering window (RFC 8985, section 7.1). RFC 9002's thresholds, three packets and an
-/// eighth, leave a path whose packets overtake one another a part of its rate.
+/// Reordering in packets at which a packet is declared lost: never, because RFC 9002's threshold of
+/// three leaves a path whose packets overtake one another a part of its rate.
 const PACKET_THRESHOLD: u32 = u32::MAX;
+
+/// Reordering in time at which a packet is declared lost, round trips: with a quarter of one for
+/// reordering, RACK's first reordering window (RFC 8985, section 7.1). RFC 9002 has an eighth.
 const TIME_THRESHOLD: f32 = 1.25;
 
 /// The controller of a new tunnel, with the configured rule.

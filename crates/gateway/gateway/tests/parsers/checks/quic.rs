@@ -10,8 +10,10 @@ use super::Input;
 /// Most paths that `near` may announce.
 const MAX_ENTRIES: usize = 64;
 
-/// Most data beyond what was read, bytes; at most `BUDGET` may wait in the tunnel.
+/// Most data beyond what was read, bytes.
 const FURTHEST: u64 = 16 << 20;
+
+/// Most data that waits in the tunnel, bytes.
 const BUDGET: u64 = 1 << 18;
 
 /// Messages of near about its paths: far remembers a bounded number of them.
