@@ -22,7 +22,7 @@ const NEEDS_CLANG: &str = "anabranch-kernel needs clang to build (Debian: apt-ge
                            pkg-config libelf-dev zlib1g-dev); the rest of the workspace does not: \
                            cargo build";
 
-/// Bytes of the text that says what loaded a program.
+/// Size of the text that describes what loaded a program, bytes.
 const MAX_ABOUT: usize = 256;
 
 fn main() -> Result<()> {
@@ -62,7 +62,7 @@ fn main() -> Result<()> {
     write("programs.rs", &(programs + "\n];\n"))
 }
 
-/// What the C programs share with the Rust crate.
+/// Constants that the C programs share with the Rust crate.
 fn constants() -> String {
     let gain = Soft::from_f64(LOSS_INTERVAL_GAIN).to_bits();
     let shortest_rtt = (Soft::of(1) / Soft::of(200)).to_bits();
@@ -81,7 +81,7 @@ fn constants() -> String {
     )
 }
 
-/// The names of the headers in `bpf/rules/`.
+/// Names of the headers in `bpf/rules/`.
 fn headers() -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir("bpf/rules")? {
@@ -91,7 +91,7 @@ fn headers() -> Result<BTreeSet<String>> {
     Ok(names)
 }
 
-/// The macros with which `coupled.bpf.c` becomes this rule.
+/// Macros with which `coupled.bpf.c` becomes this rule.
 fn definitions(info: &Info, name: &str) -> Vec<String> {
     let is_weight = |name| info.parameters.iter().position(|other| other.name == name);
     let weight = info.weight.and_then(is_weight);

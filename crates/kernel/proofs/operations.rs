@@ -3,7 +3,7 @@
 #![no_std]
 #![allow(dead_code)]
 
-// What soft.rs takes of libm is not in these operations.
+// Functions of libm that soft.rs uses are not in these operations.
 extern crate self as libm;
 
 #[path = "../../model/control/src/scalar.rs"]

@@ -27,11 +27,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub use hyper::StatusCode;
 
-/// The most connections at a time. A further one closes the oldest, so that idle connections keep
+/// Most connections at a time. A further one closes the oldest, so that idle connections keep
 /// nobody out.
 pub const CONNECTIONS: usize = 64;
 
-/// How long a client may take for the header of its request.
+/// Time limit of a client for the header of its request.
 pub const HEADERS: Duration = Duration::from_secs(5);
 
 /// The longest header of a request, bytes.
@@ -113,7 +113,7 @@ async fn connection(stream: TcpStream, resource: impl Fn(&str) -> Answer) {
         .await;
 }
 
-/// Refuses what only pages of other sites ask for; adds the security headers.
+/// Refuses requests that only pages of other sites make, and adds the security headers.
 fn guarded<B>(request: &Request<B>, resource: impl Fn(&str) -> Answer) -> Answer {
     let mut answer = if !names_an_address(request) {
         let message = "expected an IP address or localhost in the URL";
@@ -140,7 +140,7 @@ fn guarded<B>(request: &Request<B>, resource: impl Fn(&str) -> Answer) -> Answer
 }
 
 /// Whether `Host` is no name: a web page can rebind a name of its own to this address (DNS
-/// rebinding), and then read what is served here.
+/// rebinding), and then read the resources served here.
 fn names_an_address<B>(request: &Request<B>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter();
     hosts.all(|host| host.to_str().is_ok_and(is_address))

@@ -1,10 +1,10 @@
-//! The kernel's congestion control that is an algorithm of Anabranch.
+//! Congestion controls of the kernel that are algorithms of Anabranch.
 
 use std::{fmt, fs, io};
 
 use anabranch_control::Algorithm;
 
-/// Why an algorithm cannot be used, with the remedy.
+/// Reason for which an algorithm cannot be used, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable(String);
 
@@ -39,9 +39,9 @@ fn listed(parameter: &str) -> io::Result<Vec<String>> {
     Ok(names.split_whitespace().map(str::to_owned).collect())
 }
 
-/// An algorithm's name in a kernel with the algorithms in `registered`. A registered name is used
-/// as it is, unless the table's rule of that name has another name in the kernel (`vegas`). Any
-/// other name is looked up in the table.
+/// Name of an algorithm in a kernel that has registered those in `registered`. A registered name is
+/// used as it is, unless the table's rule of that name has another name in the kernel (`vegas`).
+/// Any other name is looked up in the table.
 ///
 /// # Errors
 /// If the algorithm has parameters, or is not registered.

@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(read(&[255; SOCKET_ADDRESS_BYTES]), None);
     }
 
-    /// An older kernel writes less; what it does not know is 0.
+    /// An older kernel writes less; fields that it does not write are 0.
     #[test]
     fn an_answer_that_is_short_or_absurd_is_read() {
         let short = subflow(&tcp_info_with(&[(0, 1), (16, 1448), (80, 10)]), 0);

@@ -1,5 +1,5 @@
-//! Goodput of the libraries below the carriers on loopback, one connection, one path, one stream:
-//! what the gateway's own goodput is compared with (`crates/gateway/acceptance/loopback.py`).
+//! Goodput of the libraries below the carriers on loopback, over one connection, path and stream:
+//! the reference for the gateway's own goodput (`crates/gateway/acceptance/loopback.py`).
 //!
 //! `cargo bench -p anabranch-carrier --bench library -- quic 5` prints Mbit/s, one line per run.
 

@@ -1,5 +1,5 @@
-//! Goodput on loopback: a tunnel over one path, of `quic` also over two, beside the library alone,
-//! which is noq, or TLS over TCP.
+//! Goodput on loopback of a tunnel over one path, with `quic` also over two, beside that of the
+//! library alone: noq, or TLS over TCP.
 //!
 //! `cargo bench -p anabranch-carrier --bench loopback [-- CARRIER] [MEGABYTES]`
 
@@ -14,10 +14,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// Runs of each, in turn, of which the median counts.
+/// Runs of each variant, interleaved; the table has the median.
 const RUNS: usize = 7;
 
-/// Data is written in pieces of this size, bytes.
+/// Size of a write, bytes.
 const PIECE: usize = 1 << 16;
 
 fn main() {

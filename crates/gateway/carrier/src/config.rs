@@ -1,10 +1,12 @@
-//! What the two ends of a tunnel are told.
+//! Configuration of the two ends of a tunnel.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_control::Algorithm;
+use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 
 /// The name of BBR, which controls each path by itself: the library's over QUIC, and the kernel's.
@@ -20,16 +22,16 @@ pub struct Near {
     pub far: Remote,
     /// The local addresses or interfaces to use, in order of preference. At least one.
     pub paths: Vec<Path>,
-    /// How the tunnel behaves.
+    /// Behaviour of the tunnel.
     pub settings: Settings,
 }
 
 /// The end that accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Far {
-    /// Where tunnels are accepted; `[::]` is both families.
+    /// Address at which tunnels are accepted; `[::]` is both families.
     pub listen: SocketAddr,
-    /// How tunnels behave.
+    /// Behaviour of its tunnels.
     pub settings: Settings,
 }
 
@@ -38,7 +40,7 @@ pub struct Far {
 pub struct Remote {
     /// Name in errors.
     pub name: String,
-    /// In the order in which they are tried.
+    /// Addresses in the order in which they are tried.
     pub addresses: Vec<SocketAddr>,
 }
 
@@ -57,22 +59,21 @@ impl fmt::Display for Remote {
     }
 }
 
-/// How a tunnel behaves.
+/// Behaviour of a tunnel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// What carries it.
+    /// Protocol below the tunnel.
     pub carrier: Carrier,
-    /// The rule that controls its windows, with its parameters as in a scenario: `olia`,
-    /// `vegas:kappa=3`.
+    /// Congestion-control rule with its parameters, as in a scenario: `olia`, `vegas:kappa=3`.
     pub algorithm: String,
-    /// Whether kappa of the rule is set while the tunnel lives: an error where it cannot be.
+    /// Whether kappa of the rule is set while the tunnel lives; an error where it cannot be set.
     pub sets_kappa: bool,
     /// Limits against exhaustion.
     pub limits: Limits,
 }
 
 impl Settings {
-    /// A tunnel with this carrier and rule, and the default limits.
+    /// Settings with this carrier and rule, and the default limits.
     pub fn new(carrier: Carrier, algorithm: &str) -> Settings {
         Settings {
             carrier,
@@ -84,7 +85,7 @@ impl Settings {
 }
 
 impl Settings {
-    /// The same for a tunnel over QUIC. A rule that the kernel alone has is CUBIC there.
+    /// These settings for a tunnel over QUIC. A rule that the kernel alone has is CUBIC there.
     pub fn over_quic(&self) -> Settings {
         let is_known = self.algorithm == BBR || Algorithm::parse(&self.algorithm).is_ok();
         let algorithm = match self.carrier {
@@ -102,13 +103,13 @@ impl Settings {
 /// Limits against exhaustion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Streams that each side may have opened.
+    /// Most streams that each side may have open.
     pub streams: usize,
     /// Data buffered per direction of a stream, bytes.
     pub buffer_bytes: usize,
     /// Data buffered by one tunnel, bytes.
     pub tunnel_buffer_bytes: usize,
-    /// How long a handshake may take that the other end has begun.
+    /// Longest duration of a handshake that the other end has begun.
     pub handshake: Duration,
 }
 
@@ -123,7 +124,7 @@ impl Default for Limits {
     }
 }
 
-/// What carries a tunnel.
+/// Protocol that carries a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Carrier {
@@ -143,15 +144,15 @@ pub struct Path {
     pub address: Option<IpAddr>,
     /// The interface that its packets leave by; `address`, `interface` or both.
     pub interface: Option<String>,
-    /// Whether it is used.
+    /// Use of the path.
     #[serde(default)]
     pub role: Role,
-    /// At most this many times the bytes of the paths of weight 1, in (0, 1].
+    /// Most bytes, as a multiple of those of the paths of weight 1, in (0, 1].
     #[serde(default = "one")]
     pub weight: f64,
-    /// At most this rate in each direction, Mbit/s.
+    /// Largest rate in each direction, Mbit/s.
     pub rate_mbps: Option<f64>,
-    /// Off once this many bytes were carried, sent and received, since the start.
+    /// Bytes carried since the start, sent and received, after which the path is off.
     pub cap_bytes: Option<u64>,
 }
 
@@ -159,21 +160,21 @@ fn one() -> f64 {
     1.0
 }
 
-/// Whether a path is used.
+/// Use of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Always.
+    /// Used always.
     #[default]
     Available,
-    /// When no available path works.
+    /// Used when no available path works.
     Backup,
-    /// Never.
+    /// Never used.
     Never,
 }
 
 impl Path {
-    /// An available path without limits. It takes an address or an interface besides.
+    /// An available path without limits; address or interface are still to be set.
     pub fn new(name: &str) -> Path {
         Path {
             name: name.to_owned(),
@@ -187,8 +188,29 @@ impl Path {
     }
 }
 
-/// Whether this may be a name in status, logs and metrics, of a path also at the other end.
+/// Whether a path may have this name, in status, logs and metrics of both ends.
 pub fn is_name(name: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(word)
+}
+
+/// A value that is replaced as a whole.
+#[derive(Debug)]
+pub struct Live<T>(RwLock<Arc<T>>);
+
+impl<T> Live<T> {
+    /// A live value that begins with `value`.
+    pub fn new(value: T) -> Live<T> {
+        Live(RwLock::new(Arc::new(value)))
+    }
+
+    /// The present value.
+    pub fn get(&self) -> Arc<T> {
+        self.0.read().clone()
+    }
+
+    /// Replaces the value.
+    pub fn set(&self, value: T) {
+        *self.0.write() = Arc::new(value);
+    }
 }

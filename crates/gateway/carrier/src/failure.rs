@@ -1,5 +1,5 @@
-//! Why no tunnel was established, in plain words and with what to do. They name keys of the
-//! gateway's files, which are the fields of [`Near`](crate::Near) and [`Far`](crate::Far).
+//! Causes of a failure to establish a tunnel, in plain words, with the remedy. They name keys of
+//! the gateway's files, which are the fields of [`Near`](crate::Near) and [`Far`](crate::Far).
 //!
 //! A handshake tells the peer no more than TLS does: the words are for the own log.
 
@@ -13,31 +13,31 @@ use rustls::{AlertDescription, CertificateError, Error, OtherError};
 use crate::config::Remote;
 use crate::keys::PublicKey;
 
-/// The end that the words are for.
+/// End that logs the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Near,
     Far,
 }
 
-/// `far` ends the connection of a `near` that has proved its key.
+/// Reason with which `far` closes the connection of a `near` whose proved key it does not accept.
 pub(crate) const KEY_REFUSED: &str = "far does not accept near's key: add it to tunnel.peers of \
     far and send far SIGHUP; far's log shows the key";
 
-/// The same as `far` finds it.
+/// Cause at `far`: `near` does not accept its key.
 const OWN_KEY_REFUSED: &str = "near does not accept far's key: add it to tunnel.peers of near; \
     near's log shows the key";
 
-/// Another service, or none that this end understands.
+/// Cause: another service answers, or none that this end understands.
 const NO_FAR: &str = "another service than far answers there: compare the port of `far` with \
     `listen` of far";
 const NO_NEAR: &str = "the client is no near: it does not speak this protocol";
 
-/// `far` accepts QUIC only.
+/// Cause: `far` accepts QUIC only.
 pub(crate) const NO_TCP: &str = "far answers over UDP and not over TCP: its tunnel.carrier is \
     quic, and mptcp here; set the same in both files";
 
-/// A key that is not pinned. The library shows this to the peer, the key to nobody.
+/// Error: a key that is not pinned. The library shows this text to the peer, the key to nobody.
 pub(crate) struct UnknownKey(pub PublicKey);
 
 impl fmt::Debug for UnknownKey {
@@ -54,7 +54,7 @@ impl fmt::Display for UnknownKey {
 
 impl error::Error for UnknownKey {}
 
-/// What TLS has found at this end; `None` for what it finds in its own configuration.
+/// Cause of an error of TLS at this end; `None` for an error in its own configuration.
 pub(crate) fn of_tls(error: &Error, end: End) -> Option<String> {
     match error {
         Error::InvalidCertificate(CertificateError::Other(OtherError(cause))) => {
@@ -85,7 +85,7 @@ fn of_key(key: &PublicKey, end: End) -> String {
     }
 }
 
-/// The peer has ended the handshake for this reason.
+/// Cause of an alert with which the peer has ended the handshake.
 pub(crate) fn of_alert(alert: u8, end: End) -> String {
     let words = match (is_of_key(alert.into()), end) {
         (true, End::Near) => KEY_REFUSED,
@@ -109,7 +109,7 @@ fn in_tls(error: &io::Error) -> Option<&Error> {
     error.get_ref().and_then(|inner| inner.downcast_ref())
 }
 
-/// The peer is something else.
+/// Cause: the peer speaks another protocol.
 pub(crate) fn of_stranger(end: End) -> &'static str {
     match end {
         End::Near => NO_FAR,
@@ -117,7 +117,7 @@ pub(crate) fn of_stranger(end: End) -> &'static str {
     }
 }
 
-/// A handshake over TCP has failed.
+/// Cause of a failed handshake over TCP.
 pub(crate) fn of_handshake(error: &io::Error, end: End) -> String {
     let words = in_tls(error).and_then(|inner| of_tls(inner, end));
     words.unwrap_or_else(|| match end {
@@ -126,7 +126,7 @@ pub(crate) fn of_handshake(error: &io::Error, end: End) -> String {
     })
 }
 
-/// Nothing listens at this address over TCP.
+/// Error: nothing listens at this address over TCP.
 #[derive(Debug)]
 pub(crate) struct Refused(SocketAddr);
 
@@ -143,7 +143,7 @@ impl fmt::Display for Refused {
 
 impl error::Error for Refused {}
 
-/// No connection of TCP to this address.
+/// Error of a TCP connection to this address.
 pub(crate) fn of_connect(error: &io::Error, far: SocketAddr) -> anyhow::Error {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => Refused(far).into(),
@@ -151,7 +151,7 @@ pub(crate) fn of_connect(error: &io::Error, far: SocketAddr) -> anyhow::Error {
     }
 }
 
-/// Nothing has returned from this address.
+/// Cause: nothing has returned from this address.
 pub(crate) fn of_silence(protocol: &str, far: SocketAddr, patience: Duration) -> String {
     let port = far.port();
     format!(
@@ -160,7 +160,7 @@ pub(crate) fn of_silence(protocol: &str, far: SocketAddr, patience: Duration) ->
     )
 }
 
-/// One line for the failures of all paths, of which those with the same cause are named together.
+/// One line for the failures of all paths; paths with the same cause are named together.
 pub(crate) fn line(far: &Remote, failures: &[(&str, String)]) -> String {
     let mut causes: Vec<(Vec<&str>, &str)> = Vec::new();
     for (path, cause) in failures {

@@ -13,11 +13,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::admission::{Closing, Known, Lines, PLACES, Places};
 use crate::keys::PublicKey;
 
-/// Places that may be taken before clients must show that they receive what is sent to their
-/// addresses.
+/// Number of taken places from which on clients must validate their addresses (RFC 9000, section
+/// 8.1).
 const CROWD: usize = PLACES / 4;
 
-/// The handshakes of a listener.
+/// Handshakes of a listener.
 #[derive(Debug)]
 pub(super) struct Handshakes {
     state: Mutex<State>,
@@ -33,16 +33,16 @@ struct State {
     lines: Lines,
 }
 
-/// What far waits for. Each stage has its own places.
+/// Stage of a handshake at `far`. Each stage has its own places.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stage {
-    /// A whole ClientHello.
+    /// `far` waits for a whole ClientHello.
     Hello,
-    /// The proof of a key, and the first messages of the tunnel.
+    /// `far` waits for the proof of a key, and for the first messages of the tunnel.
     Key,
 }
 
-/// A place, until it is dropped.
+/// A place, taken until it is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     handshakes: Arc<Handshakes>,
@@ -52,7 +52,7 @@ pub(super) struct Place {
 }
 
 impl Handshakes {
-    /// No handshake.
+    /// A listener's handshakes, none yet.
     pub fn new() -> Arc<Handshakes> {
         let state = State {
             hellos: Places::new(),
@@ -71,17 +71,17 @@ impl Handshakes {
         self.state.lock()
     }
 
-    /// Whether clients must show that they receive what is sent to their addresses.
+    /// Whether clients must validate their addresses.
     pub fn is_crowded(&self) -> bool {
         self.state().keys.taken() >= CROWD
     }
 
-    /// Whether a handshake over QUIC with this address may begin.
+    /// Whether a handshake over QUIC from this address may begin.
     pub fn has_room(&self, address: IpAddr) -> bool {
         self.state().closing.has_room(address, Instant::now())
     }
 
-    /// Takes a place, perhaps that of another handshake.
+    /// Takes a place, perhaps from another handshake.
     pub fn enter(self: &Arc<Handshakes>, stage: Stage, address: IpAddr) -> Place {
         let lost = CancellationToken::new();
         let mut state = self.state();
@@ -97,7 +97,7 @@ impl Handshakes {
         }
     }
 
-    /// A client has proved this key.
+    /// Records that a client has proved this key.
     pub fn proved(&self, key: &PublicKey, address: IpAddr) {
         self.state().known.proved(key, address);
     }
@@ -120,7 +120,7 @@ impl Handshakes {
         }
     }
 
-    /// How many have failed.
+    /// Number of handshakes that have failed.
     pub fn failures(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }

@@ -104,32 +104,28 @@ mod config;
 mod failure;
 mod handshakes;
 pub mod keys;
-pub mod live;
 pub mod mptcp;
 pub mod quic;
-pub mod race;
 pub mod socket;
-mod state;
-mod stream;
 mod supervisor;
 pub mod tls;
 mod tunnel;
 mod window;
 
 pub use config::{
-    BBR, Carrier, Far, LONGEST_NAME, Limits, Near, Path, Remote, Role, Settings, is_name,
+    BBR, Carrier, Far, LONGEST_NAME, Limits, Live, Near, Path, Remote, Role, Settings, is_name,
 };
 use keys::PublicKey;
 pub use quic::udp;
-pub use state::{Condition, PathState};
-pub use stream::{Incoming, Outgoing, Stream};
 use tls::Identity;
 pub(crate) use tunnel::printable;
-pub use tunnel::{Carried, Closed, NotSent, Tunnel};
+pub use tunnel::{
+    Carried, Closed, Condition, Incoming, NotSent, Outgoing, PathState, Stream, Tunnel,
+};
 use udp::Udp;
 
-/// Connects to `far` over these paths, of which the first that can handshake is enough; the others
-/// are opened afterwards.
+/// Connects to `far` over these paths. One successful handshake is enough; the other paths are
+/// opened afterwards.
 ///
 /// # Errors
 /// If no path can handshake, or if `far` is another than the pinned one.
@@ -138,7 +134,7 @@ pub async fn connect(near: &Near, identity: &Arc<Identity>) -> anyhow::Result<Tu
     connect_over(&udp, near, identity).await
 }
 
-/// The same with these sockets of UDP. The carrier `mptcp` uses TCP of the kernel.
+/// [`connect`] over these sockets of UDP. The carrier `mptcp` uses TCP of the kernel.
 ///
 /// # Errors
 /// The errors of [`connect`].
@@ -153,8 +149,8 @@ pub async fn connect_over(
     }
 }
 
-/// Accepts tunnels on `far`: over QUIC, which also carries the datagrams of near's that have the
-/// carrier `mptcp`, and with that carrier over Multipath TCP, at the same port.
+/// Accepts tunnels at the address of `far`: over QUIC, and with the carrier `mptcp` also over
+/// Multipath TCP at the same port. QUIC then carries the datagrams of `near`.
 #[derive(Debug)]
 pub struct Listener {
     quic: quic::Listener,
@@ -170,7 +166,7 @@ impl Listener {
         Listener::bind_over(&udp::Kernel, far, identity).await
     }
 
-    /// The same with these sockets of UDP.
+    /// [`Listener::bind`] over these sockets of UDP.
     ///
     /// # Errors
     /// If the address cannot be bound.
@@ -199,15 +195,14 @@ impl Listener {
         }
     }
 
-    /// Handshakes that failed.
+    /// Number of handshakes that have failed.
     pub fn refused(&self) -> u64 {
         let mptcp = self.mptcp.as_ref().map_or(0, mptcp::Listener::refused);
         self.quic.refused() + mptcp
     }
 
-    /// The next tunnel whose peer has proved one of the pinned keys. Failed handshakes are logged
-    /// and counted by the carrier, run at the same time as others, and end after a timeout.
-    /// Cancel-safe.
+    /// The next tunnel whose peer has proved one of the pinned keys. The carrier runs handshakes
+    /// concurrently, each with a timeout, and logs and counts those that fail. Cancel-safe.
     ///
     /// # Errors
     /// If a listener itself fails.

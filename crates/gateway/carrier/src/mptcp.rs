@@ -1,14 +1,14 @@
-//! The tunnel over TLS 1.3 on one connection of the kernel: Multipath TCP, or plain TCP
-//! where a kernel has none or a middlebox strips it. Congestion control is the kernel's, by a
-//! program of `anabranch-kernel`; paths are opened by the kernel's path manager.
+//! The tunnel over TLS 1.3 on one connection of the kernel: Multipath TCP, or plain TCP where a
+//! kernel has none or a middlebox strips it. Congestion control is the kernel's, by a program of
+//! `anabranch-kernel`; paths are opened by the kernel's path manager.
 //!
 //! **A second connection** (`join`) of plain TCP carries what must not wait for bulk data, while
 //! its path works.
 //!
-//! **What is unsent in the kernel** (`allowance`) has a limit of its own.
+//! **Data that is unsent in the kernel** (`allowance`) has a limit of its own.
 //!
-//! **Streams** (`mux`) take turns of 4 kB each; one also takes turns that no other waits for. Their
-//! windows cover one to two seconds of their rates.
+//! **Streams** (`mux`) take turns of 4 kB each; a stream also takes turns that no other waits for.
+//! Their windows cover one to two seconds of their rates.
 //!
 //! **Datagrams** go before all streams, but share one ordered sequence of bytes with some of them:
 //! a lost segment, or one on a slow path, delays the datagrams behind it (head-of-line blocking).
@@ -26,22 +26,17 @@ use futures_util::{FutureExt, StreamExt};
 use socket2::Protocol;
 use tokio::time::{Instant, timeout};
 
-use crate::config;
 use crate::failure::{self, End, KEY_REFUSED, Refused};
-use crate::quic;
 use crate::supervisor::Supervisor;
 use crate::tls::{self, Identity};
-use crate::{Carried, Closed, NotSent, PathState, Stream, Tunnel};
+use crate::{Carried, Closed, NotSent, PathState, Stream, Tunnel, config, quic};
 
 mod allowance;
 mod core;
 mod driver;
 mod endpoints;
-mod interfaces;
 mod join;
 mod kappa;
-mod kept;
-mod late;
 mod listener;
 mod maintain;
 pub mod mux;
@@ -62,7 +57,7 @@ type Tls = tokio_rustls::TlsStream<driver::Socket>;
 /// Time for the TCP connection, the TLS handshake and the first messages on one path.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// Connects over the first of these paths that can handshake.
+/// Connects over the first of these paths on which a handshake succeeds.
 ///
 /// # Errors
 /// If no path can handshake, or if the rule is not registered in the kernel.
@@ -132,7 +127,8 @@ async fn connect_over(
     Ok(tunnel)
 }
 
-/// Why `far` ends a connection before its first message. A reset may come before the reason.
+/// Error where `far` ends a connection before its first message. A reset may come before the
+/// reason.
 fn refused(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<Closed>() {
         Ok(Closed(reason)) if reason == driver::CLOSED => anyhow!(KEY_REFUSED),
@@ -141,7 +137,8 @@ fn refused(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// A connection over this path, which `far` has accepted by its key, and a duplicate of its socket.
+/// Connects over this path to `far`, which must accept the key. Returns the connection and a
+/// duplicate of its socket.
 async fn connect_tls(
     near: &config::Near,
     identity: &Arc<Identity>,
@@ -159,13 +156,13 @@ async fn connect_tls(
     Ok((tls.into(), socket))
 }
 
-/// How many paths may carry data.
+/// Number of paths that may carry data.
 fn used_paths(near: &config::Near) -> usize {
     let used = |path: &&config::Path| path.role != config::Role::Never;
     near.paths.iter().filter(used).count()
 }
 
-/// Starts the tasks of a tunnel over this connection, on `near` also one that opens paths, and
+/// Starts the tasks of a tunnel over this connection, on `near` also the one that opens paths, and
 /// waits for the peer's first message.
 async fn establish(
     tls: Tls,
@@ -182,7 +179,7 @@ async fn establish(
     Ok(Tunnel::new(handle))
 }
 
-/// Starts tasks of this tunnel.
+/// The supervisor of this tunnel's tasks.
 fn supervisor(core: &Arc<Core>) -> Supervisor {
     let closing = core.clone();
     Supervisor::new(move |reason| {
@@ -191,7 +188,7 @@ fn supervisor(core: &Arc<Core>) -> Supervisor {
     })
 }
 
-/// Kappa of the rule's connections, if it has one; also `None` if they cannot be set and need
+/// Kappa of the rule's connections; `None` if the rule has none, or if kappa cannot be set and need
 /// not be.
 fn kappas(rule: &str, settings: &config::Settings) -> anyhow::Result<Option<Kappas>> {
     if rule != kappa::RULE {

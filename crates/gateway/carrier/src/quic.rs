@@ -19,41 +19,35 @@ use crate::tls::Identity;
 use crate::{Carried, Closed, NotSent, PathState, Stream, Tunnel};
 
 mod account;
-mod allowance;
-mod clock;
 mod connect;
 mod control;
 mod credit;
-mod delay;
-mod far;
 #[doc(hidden)]
 pub mod fuzzing;
 mod library;
+mod limits;
 mod listener;
-mod near;
 mod paths;
 mod probe;
-mod reader;
-mod share;
-mod writer;
+mod stream;
+mod turns;
 
 use account::Account;
 use connect::Connected;
 pub(crate) use connect::answers;
 use credit::Credit;
-use far::Followed;
 pub use library::udp;
 use library::{Client, Connection, Receiving, Sending};
 pub use listener::Listener;
-use paths::Paths;
-use reader::{Reader, Waiting};
+use paths::{Followed, Paths};
+use stream::{Reader, Waiting, Writer};
+use turns::Turns;
 use udp::Udp;
-use writer::{Turns, Writer};
 
-/// The code with which a connection is closed because the peer breaks the protocol.
+/// Code of a connection that is closed because the peer violates the protocol.
 const INVALID: u32 = 2;
 
-/// Connects to `far` over the first path that can, and opens the others.
+/// Connects to `far` over the first path that answers, and opens the others.
 pub async fn connect(
     udp: &Arc<dyn Udp>,
     near: &config::Near,
@@ -69,13 +63,13 @@ struct Inner {
     connection: Connection,
     account: Arc<Account>,
     credit: Arc<Credit>,
-    turns: Arc<Turns>,
+    turns: Arc<Turns<Sending>>,
     waiting: Arc<Waiting>,
     ends: Ends,
     tasks: Supervisor,
 }
 
-/// The paths, as each end knows them.
+/// Paths, as each end knows them.
 enum Ends {
     Near(
         Arc<Mutex<Paths>>,
@@ -97,11 +91,11 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    /// The end that has connected: opens the other paths.
+    /// The end that has connected. Opens the other paths.
     async fn near(connected: Connected, limits: &config::Limits) -> Result<Inner, Closed> {
         let connection = connected.connection;
         let mut control = connection.open_one_way(true).await?;
-        let (paths, opens) = near::paths(&connection, &connected.sockets, connected.first);
+        let (paths, opens) = paths::paths(&connection, &connected.sockets, connected.first);
         let paths = Arc::new(Mutex::new(paths));
         let ends = Ends::Near(paths.clone(), connected.endpoint);
         // Fails if the connection is closed, and then the next one does, too.
@@ -234,7 +228,7 @@ async fn watch(connection: Connection, paths: Arc<Mutex<Paths>>, mut control: Se
     let mut ticks = ticks();
     while !connection.is_closed() {
         ticks.tick().await;
-        let opens = near::step(&mut paths.lock(), events.take());
+        let opens = paths::step(&mut paths.lock(), events.take());
         for message in &opens {
             if control::write(&mut control, message).await.is_err() {
                 return; // closed
@@ -254,7 +248,7 @@ async fn follow(connection: Connection, followed: Arc<Mutex<Followed>>) {
 }
 
 fn ticks() -> Interval {
-    let mut ticks = interval(allowance::PERIOD);
+    let mut ticks = interval(paths::PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }
@@ -262,12 +256,12 @@ fn ticks() -> Interval {
 /// Receives the peer's limits of streams until the connection is closed.
 async fn receive_credit(connection: Connection, credit: Arc<Credit>) {
     if let Ok(limits) = connection.accept_one_way().await {
-        // An end is one of the connection, or of a peer that grants nothing more.
+        // The connection has ended, or the peer grants nothing more.
         let _ = credit.receive(limits).await;
     }
 }
 
-/// Listens to what `near` says about its paths and streams.
+/// Receives `near`'s messages about its paths and streams.
 async fn listen(connection: Connection, followed: Arc<Mutex<Followed>>, credit: Arc<Credit>) {
     // `near` opens the stream of its paths first.
     let Ok(control) = connection.accept_one_way().await else {

@@ -1,4 +1,4 @@
-//! The tasks of a tunnel: one that panics closes the tunnel.
+//! Supervision of a tunnel's tasks: one that panics closes the tunnel.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 
-/// Why a tunnel is closed one of whose tasks has panicked; the panic itself is on stderr.
+/// Reason of a tunnel one of whose tasks has panicked; the panic itself is on stderr.
 pub(crate) const PANICKED: &str =
     "a task of the tunnel has panicked, which is a fault of anabranch";
 
-/// Starts the tasks of a tunnel. Without one of them it would go on without watching its paths,
-/// say, or without taking what the peer grants.
+/// Starts the tasks of a tunnel, and closes it if one panics: it would otherwise go on without
+/// watching its paths, say, or without taking the peer's grants.
 #[derive(Clone)]
 pub(crate) struct Supervisor(Arc<dyn Fn(&str) + Send + Sync>);
 
@@ -22,7 +22,7 @@ impl fmt::Debug for Supervisor {
 }
 
 impl Supervisor {
-    /// The supervisor of a tunnel that is closed so.
+    /// A supervisor that closes its tunnel with `close`.
     pub fn new(close: impl Fn(&str) + Send + Sync + 'static) -> Supervisor {
         Supervisor(Arc::new(close))
     }
@@ -31,7 +31,7 @@ impl Supervisor {
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let close = self.0.clone();
         tokio::spawn(async move {
-            // What the task has left is not used any more, because the tunnel is closed.
+            // State that the task has left is not used any more, because the tunnel is closed.
             if AssertUnwindSafe(task).catch_unwind().await.is_err() {
                 tracing::error!("{PANICKED}");
                 close(PANICKED);

@@ -22,11 +22,11 @@ use crate::keys::{KeyPair, PublicKey};
 /// The protocol between the gateways (ALPN).
 pub const PROTOCOL: &[u8] = b"anabranch/1";
 
-/// The name in a handshake; it means nothing, because keys are pinned.
+/// Server name in a handshake, without meaning because keys are pinned.
 pub const SERVER_NAME: &str = "anabranch";
 
-/// The own key and the accepted ones. Handshakes read them, so that a change needs no restart;
-/// established tunnels stay.
+/// Own key and accepted ones. Handshakes read them, so that a change needs no restart; established
+/// tunnels stay.
 #[derive(Debug)]
 pub struct Identity {
     provider: Arc<CryptoProvider>,
@@ -263,7 +263,7 @@ mod tests {
 
     use super::*;
 
-    /// Shakes hands in memory; the peer's key as the server sees it.
+    /// Completes a handshake in memory. Returns the peer's key as the server sees it.
     fn handshake(near: &Arc<Identity>, far: &Arc<Identity>) -> Result<PublicKey, Error> {
         let name = ServerName::try_from(SERVER_NAME).expect("a name");
         let mut client = ClientConnection::new(Arc::new(near.client()), name)?;
@@ -292,7 +292,7 @@ mod tests {
         // Another client, another server, nobody pinned.
         let stranger = Identity::new(&other, vec![b.public().clone()]);
         let refused = handshake(&stranger, &far).expect_err("an unknown key");
-        // Over QUIC the peer is sent these words.
+        // Over QUIC this text is sent to the peer.
         assert_eq!(
             refused.to_string(),
             "invalid peer certificate: Other(OtherError(unknown key))"

@@ -1,18 +1,20 @@
-//! A tunnel, whichever carrier it has.
+//! Tunnel with either carrier: its streams, and the state of its paths.
 
-use std::fmt;
+use std::net::IpAddr;
 use std::ops::Deref;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::{fmt, io};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::config::{Carrier, Limits};
-use crate::state::PathState;
-use crate::stream::Stream;
 
-/// An established, authenticated connection between `near` and `far`: clones are the same tunnel,
-/// which is closed when the last is dropped. What it can do is in [`Carried`].
+/// An established, authenticated connection between `near` and `far`. Clones are the same tunnel,
+/// which is closed when the last is dropped. [`Carried`] has its operations.
 #[derive(Clone, Debug)]
 pub struct Tunnel(Arc<dyn Carried>);
 
@@ -21,7 +23,7 @@ impl Tunnel {
         Tunnel(Arc::new(carried))
     }
 
-    /// Whether this is the same tunnel.
+    /// Whether `other` is the same tunnel.
     pub fn is(&self, other: &Tunnel) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -35,9 +37,9 @@ impl Deref for Tunnel {
     }
 }
 
-/// What a [`Tunnel`] can do, over either carrier.
+/// Operations of a [`Tunnel`] with either carrier.
 pub trait Carried: fmt::Debug + Send + Sync {
-    /// What carries it.
+    /// Carrier of the tunnel.
     fn carrier(&self) -> Carrier;
 
     /// Opens a stream. Waits while the peer's limit of streams is reached.
@@ -76,11 +78,11 @@ pub trait Carried: fmt::Debug + Send + Sync {
     /// Changes the limits of streams and buffers. Over `mptcp` an established tunnel keeps its own.
     fn set_limits(&self, limits: &Limits);
 
-    /// The state of each configured path, in the order of the configuration; on `far` in the order
-    /// in which they opened.
+    /// State of each configured path, in the order of the configuration; on `far` in the order in
+    /// which they opened.
     fn paths(&self) -> Vec<PathState>;
 
-    /// Uses a path of `near` no more. Without effect on paths of the kernel, which have no caps.
+    /// Turns off a path of `near`. It has no effect on paths of the kernel, which have no caps.
     fn turn_off(&self, path: &str);
 
     /// Data that streams have accepted and that was never sent, bytes: the buffer of I-TCP.
@@ -90,14 +92,14 @@ pub trait Carried: fmt::Debug + Send + Sync {
     fn accepted_bytes(&self) -> u64;
 
     /// Kappa, the weight of the tunnel's rule; `None` if the rule has none. Over `mptcp` also
-    /// `None` until it was set: it is then the one with which the rule was loaded.
+    /// `None` while kappa is the one with which the rule was loaded.
     fn kappa(&self) -> Option<f64>;
 
     /// Sets kappa of the tunnel's rule; without effect on a rule that has none.
     fn set_kappa(&self, kappa: f64);
 }
 
-/// Why a tunnel is closed; one line for logs and status.
+/// Reason for which a tunnel is closed; one line for logs and status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closed(pub String);
 
@@ -109,17 +111,17 @@ impl fmt::Display for Closed {
 
 impl std::error::Error for Closed {}
 
-/// What a peer says, for logs and status: one line of at most 100 characters.
+/// Text of a peer, for logs and status: one line of at most 100 characters.
 pub(crate) fn printable(said: &[u8]) -> String {
     const LONGEST: usize = 100;
     let said = String::from_utf8_lossy(said);
     said.escape_debug().take(LONGEST).collect()
 }
 
-/// Why a datagram was not sent.
+/// Reason for which a datagram was not sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotSent {
-    /// Larger than the smallest MTU of the paths allows; the largest size, bytes.
+    /// It exceeds the smallest MTU of the paths; the largest size, bytes.
     TooLarge(usize),
     /// The tunnel is closed.
     Closed(Closed),
@@ -135,3 +137,119 @@ impl fmt::Display for NotSent {
 }
 
 impl std::error::Error for NotSent {}
+
+/// A stream of a tunnel, in both directions.
+///
+/// Writing ends with `shutdown`, which returns once the peer has acknowledged all data and the end.
+/// It fails if the peer has stopped the stream or the tunnel is closed before. Dropping a stream
+/// before its shutdown has returned resets it, so that the peer sees an error and not an end.
+///
+/// Data that has been received can be read after the tunnel was closed.
+pub struct Stream {
+    /// Direction from the peer.
+    pub reader: Box<dyn Incoming>,
+    /// Direction to the peer.
+    pub writer: Box<dyn Outgoing>,
+}
+
+/// The direction of a stream from the peer.
+pub trait Incoming: AsyncRead + Send + Unpin {
+    /// Ready when the peer has reset the stream, also while received data is not read. Never ready
+    /// once all data and the end have been received.
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error>;
+}
+
+/// The direction of a stream to the peer.
+pub trait Outgoing: AsyncWrite + Send + Unpin {
+    /// Ready when the peer has dropped its reader before the end, or when the tunnel is closed,
+    /// also while nothing is being written. Called only after the end of the stream's reader and
+    /// before shutdown.
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error>;
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stream")
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.reader).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.writer).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.writer).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.writer).poll_shutdown(cx)
+    }
+}
+
+/// Condition of a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Condition {
+    /// It carries data, or would.
+    Up,
+    /// It is open, and used when no available path works.
+    Standby,
+    /// It is being opened.
+    #[default]
+    Opening,
+    /// Nothing returned over it; it is tried again.
+    Dead,
+    /// The path's data cap is reached, or its role is `never`.
+    Off,
+}
+
+/// Name, as in JSON.
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        serde::Serialize::serialize(self, f)
+    }
+}
+
+/// A path's state and counters. Counters start with the tunnel.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct PathState {
+    /// Configured name, or the peer's address on `far`.
+    pub name: String,
+    /// Present condition.
+    pub condition: Condition,
+    /// Own address.
+    pub local: Option<IpAddr>,
+    /// Bytes sent, headers of datagrams or segments included as far as known.
+    pub sent_bytes: u64,
+    /// Bytes received, with the same headers as in `sent_bytes`.
+    pub received_bytes: u64,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Packets declared lost.
+    pub lost_packets: u64,
+    /// Smoothed round-trip time, s; `None` before the first sample.
+    pub rtt_s: Option<f64>,
+    /// Smallest round-trip time, s; `None` before the first sample.
+    pub base_rtt_s: Option<f64>,
+    /// Congestion window, packets.
+    pub window_packets: f64,
+    /// Largest datagram or segment that the path carries, bytes.
+    pub mtu_bytes: u32,
+    /// Number of times that the path was found dead.
+    pub deaths: u64,
+}

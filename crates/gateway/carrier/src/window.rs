@@ -1,4 +1,4 @@
-//! Windows of a tunnel's streams: how much the peer may send before it is read.
+//! Windows of a tunnel's streams: the data that the peer may send before it is read.
 //!
 //! A stream has [`FIRST`] whatever the others do. A window grows with what its reader takes, from a
 //! budget of the tunnel. A stream that waits for data holds none and returns its part of the
@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The window of a new stream, bytes. Both ends know it.
+/// Window of a new stream, bytes. Both ends know it.
 pub const FIRST: u64 = 64 << 10;
 
-/// The largest window, bytes.
+/// Largest window, bytes.
 pub const LARGEST: u64 = 2 << 20;
 
-/// The most that the peer may send beyond what was read while earlier data is missing, bytes.
+/// Most data beyond what was read while earlier data is missing, bytes.
 pub const FURTHEST: u64 = 16 << 20;
 
 /// A window grows if an eighth of it was read within this time. It therefore holds one to two
@@ -27,19 +27,19 @@ const FAST: Duration = Duration::from_millis(250);
 /// A window shrinks if an eighth of it was read in no less than this time, or nothing arrived.
 const SLOW: Duration = Duration::from_secs(5);
 
-/// How long a stream must be stalled before it is reset in favour of a window that grows.
+/// Time for which a stream must be stalled before it is reset in favour of a window that grows.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The same while more than the budget is used, by streams that were idle.
+/// This time while more than the budget is used, by streams that were idle.
 const LITTLE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The least that must be read of a stream within these times, bytes.
+/// Least data that must be read of a stream within these times, bytes.
 const PROGRESS: u64 = 32 << 10;
 
-/// How often stalled streams are looked for.
+/// Interval of the search for stalled streams.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// The windows of a tunnel.
+/// Windows of a tunnel.
 #[derive(Debug)]
 pub struct Windows {
     /// Bytes that all windows may have beyond their [`FIRST`].
@@ -47,20 +47,20 @@ pub struct Windows {
     /// The largest window, bytes.
     largest: u64,
     used: u64,
-    /// A window could not grow since streams were last reset.
+    /// Whether a window could not grow since streams were last reset.
     is_short: bool,
     looked: Option<Instant>,
     streams: HashMap<u64, Window>,
 }
 
-/// What a reader has done.
+/// Progress of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Read {
-    /// Bytes that it has taken.
+    /// Bytes taken.
     pub taken: u64,
     /// Bytes that have arrived and wait for earlier data.
     pub ahead: u64,
-    /// Nothing that has arrived is left, and it waits for more.
+    /// Whether nothing that has arrived is left, and the reader waits for more.
     pub waits: bool,
 }
 
@@ -71,16 +71,16 @@ struct Window {
     limit: u64,
     /// Position up to which data was read.
     taken: u64,
-    /// When the limit was last raised.
+    /// Time at which the limit was last raised.
     raised: Instant,
-    /// When, and at which position, the reader last made progress.
+    /// Time and position of the reader's last progress.
     moved: (Instant, u64),
     waits: bool,
     is_idle: bool,
 }
 
 impl Windows {
-    /// No streams yet, whose windows may together grow by `budget` bytes.
+    /// Windows of no streams, which may together grow by `budget` bytes.
     pub fn new(budget: u64) -> Windows {
         Windows {
             budget,
@@ -106,7 +106,7 @@ impl Windows {
         }
     }
 
-    /// Adds a stream, of which the peer may send [`FIRST`] bytes.
+    /// Adds a stream with a window of [`FIRST`] bytes.
     pub fn open(&mut self, id: u64, now: Instant) {
         self.streams.insert(id, Window::new(now));
     }
@@ -118,8 +118,8 @@ impl Windows {
         }
     }
 
-    /// Notes what a stream's reader has done; the position up to which the peer may send, if that
-    /// is further than before.
+    /// Records a reader's progress. Returns the position up to which the peer may send, if it has
+    /// grown.
     pub fn read(&mut self, id: u64, read: Read, now: Instant) -> Option<u64> {
         let window = self.streams.get_mut(&id)?;
         let others = self.used - window.share();
@@ -131,8 +131,7 @@ impl Windows {
         (window.limit > before).then_some(window.limit)
     }
 
-    /// Removes and returns the streams that are to be reset. To be called every second or more
-    /// often.
+    /// Removes and returns the streams that are to be reset. Must be called at least every second.
     pub fn relieve(&mut self, now: Instant) -> Vec<u64> {
         let mut stalled = Vec::new();
         if self.looked.is_some_and(|then| now < then + PERIOD) {
@@ -178,7 +177,7 @@ impl Window {
         }
     }
 
-    /// Part of the budget that it uses, bytes.
+    /// Used part of the budget, bytes.
     fn share(&self) -> u64 {
         match self.is_idle {
             true => 0,
@@ -195,8 +194,9 @@ impl Window {
         self.is_idle &= read.taken == 0 && read.ahead == 0;
     }
 
-    /// Raises the limit when an eighth of the window was used, by at most `spare` beyond [`FIRST`];
-    /// whether that is enough. So early a window grows faster than slow start.
+    /// Raises the limit when an eighth of the window was used, by at most `spare` beyond [`FIRST`].
+    /// Returns whether that is enough. A window that is raised so early grows faster than slow
+    /// start.
     fn raise(&mut self, ahead: u64, spare: u64, largest: u64, now: Instant) -> bool {
         let left = (self.limit - self.taken).saturating_sub(ahead);
         if left > self.size / 8 * 7 {
@@ -217,7 +217,7 @@ impl Window {
         self.size == wanted
     }
 
-    /// Shrinks if nothing arrives.
+    /// Shrinks the window if nothing arrives.
     fn rest(&mut self, now: Instant) {
         if self.waits && now >= self.raised + SLOW {
             self.size = FIRST;
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// Reads everything that the peer may send, again and again; the last limit.
+    /// Reads everything that the peer may send, again and again. Returns the last limit.
     fn grow(windows: &mut Windows, id: u64, times: usize, now: Instant) -> u64 {
         let mut limit = FIRST;
         let mut taken = 0;

@@ -56,7 +56,7 @@ async fn settled() -> usize {
     allocated()
 }
 
-/// What docs/reference/gateway.md says that data takes which was received and is not read, bytes.
+/// Memory of data that was received and is not read, as docs/reference/gateway.md states it, bytes.
 fn stated(streams: usize, unread: usize) -> usize {
     streams * (64 << 10) + 5 * unread / 2
 }

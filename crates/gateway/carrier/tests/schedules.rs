@@ -6,41 +6,15 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-/// Stands for the module that the file is in.
-#[path = "../src/quic"]
-mod quic {
-    pub mod library {
-        pub use crate::Sending;
-    }
-    pub mod writer {
-        #[allow(dead_code)]
-        mod turns;
-        /// A writer's part in the turns.
-        pub struct Turn(turns::Turn);
-        impl Turn {
-            pub fn new(turns: &std::sync::Arc<Turns>) -> Turn {
-                Turn(turns::Turn::new(turns.0.clone()))
-            }
-            pub fn poll_write(
-                &mut self,
-                stream: &mut super::library::Sending,
-                cx: &mut std::task::Context<'_>,
-            ) -> std::task::Poll<std::io::Result<usize>> {
-                self.0.poll_write(stream, cx, &[7])
-            }
-        }
-        /// The turns of a tunnel.
-        pub struct Turns(std::sync::Arc<turns::Turns>);
-        impl Turns {
-            pub fn new(probe: super::library::Sending) -> Turns {
-                Turns(std::sync::Arc::new(turns::Turns::new(probe)))
-            }
-        }
-    }
-}
-
-use quic::writer::{Turn, Turns};
 use shuttle::future::{block_on, spawn, yield_now};
+
+#[path = "../src/quic/turns.rs"]
+mod turns;
+
+use turns::Outlet;
+
+type Turn = turns::Turn<Sending>;
+type Turns = turns::Turns<Sending>;
 
 /// A library's windows and the tasks that they block.
 #[derive(Default)]
@@ -52,15 +26,15 @@ struct Windows {
 }
 
 /// A stream of the library.
-pub struct Sending {
+struct Sending {
     id: usize,
     own_window: usize,
     windows: Arc<Mutex<Windows>>,
 }
 
-impl Sending {
+impl Outlet for Sending {
     /// Takes a byte of both windows.
-    pub fn poll_write(&mut self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(&mut self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let mut windows = self.windows.lock().expect("no panic");
         let bytes = buf.len().min(1);
         if windows.tunnel == 0 || self.own_window < bytes {
@@ -98,7 +72,7 @@ impl Tunnel {
             own_window,
             windows,
         };
-        (Turn::new(&self.turns), stream)
+        (Turn::new(self.turns.clone()), stream)
     }
 
     /// The peer lets the tunnel send a byte more, again and again.
@@ -119,7 +93,7 @@ impl Tunnel {
         let (mut turn, mut stream) = self.writer(id, bytes);
         for _ in 0..bytes {
             let write = std::future::poll_fn(|cx| {
-                let written = turn.poll_write(&mut stream, cx);
+                let written = turn.poll_write(&mut stream, cx, &[7]);
                 let mut windows = self.windows.lock().expect("no panic");
                 if written.is_pending() {
                     windows.waiting.entry(id).or_default();
@@ -169,7 +143,8 @@ fn a_writer_that_stops_or_is_dropped_gives_its_turn_on() {
         let dropped = {
             let (mut turn, mut stream) = tunnel.writer(11, 1);
             async move {
-                let poll = |cx: &mut Context<'_>| Poll::Ready(turn.poll_write(&mut stream, cx));
+                let poll =
+                    |cx: &mut Context<'_>| Poll::Ready(turn.poll_write(&mut stream, cx, &[7]));
                 let _ = std::future::poll_fn(poll).await;
                 yield_now().await;
             }
@@ -180,7 +155,7 @@ fn a_writer_that_stops_or_is_dropped_gives_its_turn_on() {
             .collect();
         spawn(tunnel.clone().grant(2 * 2 + 1));
         block_on(std::future::poll_fn(|cx| {
-            let _ = stopped.poll_write(&mut stopped_stream, cx);
+            let _ = stopped.poll_write(&mut stopped_stream, cx, &[7]);
             writers.retain_mut(|writer| writer.as_mut().poll(cx).is_pending());
             match writers.is_empty() {
                 true => Poll::Ready(()),

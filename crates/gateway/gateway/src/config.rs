@@ -1,33 +1,29 @@
 //! Configuration of a gateway: one TOML file for `near`, one for `far`. Unknown keys are errors.
 
+pub(crate) mod check;
+pub mod destination;
+pub mod difference;
+pub mod read;
+pub mod services;
+mod warnings;
+
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use anabranch_carrier::live;
-pub use anabranch_carrier::{Carrier, Path, Role};
 use anabranch_scenario::Adjust;
 use ipnet::IpNet;
-use serde::de::Error;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-
-mod check;
-pub mod descriptors;
-pub mod destination;
-pub mod difference;
-pub mod peer;
-pub mod read;
-mod registered;
-pub mod services;
-pub mod special;
-mod warnings;
-
-use destination::{Destinations, Rule};
-use peer::Peer;
 
 use crate::carrier::{self, Settings};
 use crate::keys::PublicKey;
 use crate::wire::Destination;
+use destination::{Destinations, Rule};
+
+pub use anabranch_carrier::{Carrier, Live, Path, Role};
 
 /// Configuration of `near`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -35,21 +31,21 @@ use crate::wire::Destination;
 pub struct Near {
     /// Address or host name and port of `far`.
     pub far: String,
-    /// How to reach `far`.
+    /// Tunnel to `far`.
     pub tunnel: Tunnel,
-    /// The local addresses or interfaces to use, in order of preference. At least one.
+    /// Local addresses or interfaces to use, in order of preference. At least one.
     pub paths: Vec<Path>,
-    /// Where SOCKS5 is accepted.
+    /// Listener for SOCKS5.
     pub socks: Option<Listen>,
     /// Port forwards.
     #[serde(default)]
     pub forwards: Vec<Forward>,
-    /// Where connections redirected by the packet filter are accepted (Linux).
+    /// Listener for connections that the packet filter has redirected (Linux).
     pub redirect: Option<Listen>,
-    /// Where names are resolved for clients, over the tunnel: UDP and TCP.
+    /// Listener for DNS over UDP and TCP; names are resolved over the tunnel.
     pub dns: Option<Listen>,
-    /// What happens to a connection, by its destination; the first rule that matches counts.
-    /// Without a match: through the tunnel.
+    /// Actions for connections, by destination; the first rule that matches counts. Without a
+    /// match: through the tunnel.
     #[serde(default)]
     pub rules: Vec<Rule>,
     /// Limits.
@@ -61,7 +57,7 @@ pub struct Near {
 }
 
 impl Near {
-    /// How its tunnels behave.
+    /// Settings of its tunnels.
     pub fn settings(&self) -> Settings {
         let streams = match self.tunnel.carrier {
             Carrier::Quic => self.limits.streams(),
@@ -75,9 +71,9 @@ impl Near {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Far {
-    /// Where tunnels are accepted.
+    /// Address at which tunnels are accepted.
     pub listen: SocketAddr,
-    /// How tunnels are carried.
+    /// Tunnels to `near`.
     pub tunnel: Tunnel,
     /// Destinations that `far` connects to. Nothing else is allowed.
     #[serde(default)]
@@ -93,26 +89,25 @@ pub struct Far {
 }
 
 impl Far {
-    /// How its tunnels behave.
+    /// Settings of its tunnels.
     pub fn settings(&self) -> Settings {
         self.tunnel.settings(&self.limits, self.limits.streams())
     }
 }
 
-/// The tunnel between the gateways.
+/// Tunnel between the gateways.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tunnel {
-    /// What carries it.
+    /// Protocol that carries the tunnel.
     pub carrier: Carrier,
-    /// The rule that controls its windows, with its parameters as in a scenario: `olia`,
-    /// `vegas:kappa=3`.
+    /// Congestion-control rule with its parameters, as in a scenario: `olia`, `vegas:kappa=3`.
     pub algorithm: String,
     /// Own private key, as written by `keygen`.
     pub key: PathBuf,
-    /// The peers that are accepted.
+    /// Peers that are accepted.
     pub peers: Vec<Peer>,
-    /// The weight of `vegas` follows the gateway's buffer (I-TCP).
+    /// Adjustment of the weight of `vegas` by the gateway's buffer (I-TCP).
     pub itcp: Option<Adjust>,
 }
 
@@ -162,7 +157,7 @@ impl Tunnel {
 pub struct Listen {
     /// Address to listen on.
     pub listen: SocketAddr,
-    /// The networks of its clients. Without: this host only, and `listen` must be loopback.
+    /// Networks of its clients. Without: this host only, and `listen` must be loopback.
     #[serde(default)]
     pub clients: Vec<IpNet>,
 }
@@ -171,12 +166,12 @@ pub struct Listen {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forward {
-    /// Where connections are accepted.
+    /// Address at which connections are accepted.
     pub listen: SocketAddr,
     /// Host and port that `far` connects to.
     #[serde(deserialize_with = "host_and_port")]
     pub to: Destination,
-    /// The networks of its clients. Without: this host only, and `listen` must be loopback.
+    /// Networks of its clients. Without: this host only, and `listen` must be loopback.
     #[serde(default)]
     pub clients: Vec<IpNet>,
 }
@@ -200,13 +195,13 @@ pub struct Limits {
     pub buffer_bytes: usize,
     /// Data buffered by one tunnel, bytes.
     pub tunnel_buffer_bytes: usize,
-    /// Mbit/s of one client address (`near`) or one key (`far`), both directions.
+    /// Largest rate of one client address (`near`) or one key (`far`), both directions, Mbit/s.
     pub client_mbps: Option<f64>,
-    /// How long a client may take for its request, s.
+    /// Longest time of a client for its request, s.
     pub handshake_s: f64,
-    /// How long a connection may carry nothing, s.
+    /// Longest time that a connection may carry nothing, s.
     pub idle_s: f64,
-    /// How long a connection of which one direction has ended may carry nothing, s.
+    /// Longest time that a connection of which one direction has ended may carry nothing, s.
     pub half_closed_s: f64,
 }
 
@@ -231,7 +226,7 @@ impl Limits {
         Limits::default().filled_for_far()
     }
 
-    /// The defaults of `far`: one key has as many connections as `near` has, and half of all.
+    /// Defaults of `far`: one key has as many connections as `near` has, and half of all.
     fn filled_for_far(mut self) -> Limits {
         let connections = *self.connections.get_or_insert(8192);
         self.connections_per_client
@@ -250,23 +245,24 @@ impl Limits {
         self.connections_per_client.unwrap_or(quarter)
     }
 
-    /// DNS queries at a time, which have places of their own beside the connections.
+    /// Most DNS queries at a time. They have places of their own beside the connections.
     pub fn queries(&self) -> usize {
         self.connections().div_ceil(4).max(FEW)
     }
 
-    /// DNS queries of one client at a time.
+    /// Most DNS queries of one client at a time.
     pub fn queries_per_client(&self) -> usize {
         self.queries().div_ceil(4).max(FEW)
     }
 
-    /// Streams that a peer may open in one tunnel, those included whose purpose is not known yet.
+    /// Most streams that a peer may open in one tunnel, including those whose purpose is not known
+    /// yet.
     pub fn streams(&self) -> usize {
         self.connections_per_client() + self.queries_per_client() + HEADS
     }
 }
 
-/// The least number of places for DNS queries.
+/// Least number of places for DNS queries.
 const FEW: usize = 16;
 
 /// Streams of one tunnel whose heads have not arrived.
@@ -282,7 +278,7 @@ fn limits_of_far<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Limits, D
 pub struct Operation {
     /// Status page, JSON and metrics.
     pub status: Option<SocketAddr>,
-    /// How long connections may continue after SIGTERM, s.
+    /// Longest time that connections may continue after SIGTERM, s.
     pub drain_s: f64,
 }
 
@@ -292,5 +288,58 @@ impl Default for Operation {
             status: None,
             drain_s: 30.0,
         }
+    }
+}
+
+/// A gateway whose tunnels are accepted.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, remote = "Self")]
+pub struct Peer {
+    /// Public key, as printed by `keygen`.
+    #[serde(deserialize_with = "key")]
+    pub key: PublicKey,
+    /// Name in status and logs.
+    pub name: Option<String>,
+    /// Destinations that `far` connects to for this peer, instead of its `allow`.
+    pub allow: Option<Destinations>,
+}
+
+fn key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PublicKey, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(D::Error::custom)
+}
+
+impl From<PublicKey> for Peer {
+    fn from(key: PublicKey) -> Peer {
+        Peer {
+            key,
+            name: None,
+            allow: None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Peer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Peer, D::Error> {
+        deserializer.deserialize_any(KeyOrTable)
+    }
+}
+
+struct KeyOrTable;
+
+impl<'de> Visitor<'de> for KeyOrTable {
+    type Value = Peer;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a public key, or a table with key, name and allow")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Peer, E> {
+        let key: PublicKey = text.parse().map_err(E::custom)?;
+        Ok(key.into())
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Peer, M::Error> {
+        Peer::deserialize(MapAccessDeserializer::new(map))
     }
 }

@@ -1,13 +1,13 @@
-//! Everything that a gateway counts, in one table from which metrics and status are made.
+//! Counters of a gateway, in one table from which metrics and status are made.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Whether a value only grows.
+/// Kind of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// It only grows.
+pub enum CounterKind {
+    /// The value only grows.
     Counter,
-    /// It also falls.
+    /// The value also falls.
     Gauge,
 }
 
@@ -18,9 +18,9 @@ pub struct Row {
     pub name: &'static str,
     /// A label of the metric with its value.
     pub label: Option<(&'static str, &'static str)>,
-    /// What the metric is.
-    pub kind: Kind,
-    /// What it counts, one line.
+    /// Kind of the metric.
+    pub kind: CounterKind,
+    /// Meaning of the value, one line.
     pub help: &'static str,
     /// Present value.
     pub value: u64,
@@ -31,29 +31,29 @@ pub struct Row {
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// One more.
+    /// Adds one.
     pub fn increment(&self) {
         self.add(1);
     }
 
-    /// `n` more.
+    /// Adds `n`.
     pub fn add(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// One more until the returned value is dropped.
+    /// Adds one until the returned value is dropped.
     pub fn hold(&self) -> Held<'_> {
         self.increment();
         Held(self)
     }
 
-    /// The present value.
+    /// Present value.
     pub fn value(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// See [`Counter::hold`].
+/// Count of [`Counter::hold`], until it is dropped.
 #[derive(Debug)]
 pub struct Held<'a>(&'a Counter);
 
@@ -67,19 +67,19 @@ macro_rules! counters {
     ($($kind:ident $metric:literal, $help:literal: {
         $($field:ident $(= $label:literal $value:literal)?),+ $(,)?
     })+) => {
-        /// The counters of a gateway.
+        /// Counters of a gateway.
         #[derive(Debug, Default)]
         pub struct Counters {
             $($(#[doc = concat!($help, $(" (", $label, " ", $value, ")",)? ".")] pub $field: Counter,)+)+
         }
 
         impl Counters {
-            /// Every counter, sorted by metric.
+            /// All counters, sorted by metric.
             pub fn table(&self) -> Vec<Row> {
                 vec![$($(Row {
                     name: $metric,
                     label: counters!(@label $($label $value)?),
-                    kind: Kind::$kind,
+                    kind: CounterKind::$kind,
                     help: $help,
                     value: self.$field.value(),
                 },)+)+]

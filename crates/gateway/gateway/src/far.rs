@@ -15,7 +15,7 @@ use tracing::{debug, info};
 use crate::carrier::{self, Listener, Stream, Tunnel};
 use crate::config::destination::Destinations;
 use crate::config::difference::Differs;
-use crate::config::{self, live::Live};
+use crate::config::{self, Live};
 use crate::counters::{Counters, Held};
 use crate::itcp;
 use crate::keys::PublicKey;
@@ -27,32 +27,30 @@ use crate::traffic::limits::Limiter;
 use crate::traffic::tasks::Tasks;
 use crate::wire::Reply;
 
-mod dns;
 mod stream;
-mod udp;
 
-/// How often failed handshakes are counted.
+/// Interval at which failed handshakes are counted.
 const COUNT: Duration = Duration::from_millis(250);
 
 /// Characters of a public key that name a peer.
 const SHORT_KEY: usize = 9;
 
-/// Why a tunnel is closed, or not accepted.
+/// Reason for which a tunnel is closed, or not accepted.
 const REMOVED: &str = "this key is not in tunnel.peers of far any more";
 
 /// A running `far`.
 #[derive(Debug)]
 pub struct Far(Arc<Shared>);
 
-/// What all tasks share.
+/// State shared by all tasks.
 #[derive(Debug)]
 struct Shared {
     config: Live<config::Far>,
-    /// Held by the task that accepts.
+    /// Listener, which the task that accepts holds.
     listener: Weak<Listener>,
     identity: Arc<Identity>,
     counters: Arc<Counters>,
-    /// Clients are keys, whatever the number of their tunnels.
+    /// Limits of clients, which are keys, whatever the number of their tunnels.
     limiter: Arc<Limiter<PublicKey>>,
     resolver: Arc<Resolver<PublicKey>>,
     network: Arc<dyn Network>,
@@ -60,7 +58,7 @@ struct Shared {
     next_tunnel: AtomicU64,
     associations: Mutex<HashMap<PublicKey, Weak<Associations>>>,
     tasks: Tasks,
-    /// Cancelled: no more tunnels and streams.
+    /// Cancelled when no more tunnels and streams are accepted.
     stopped: CancellationToken,
 }
 
@@ -85,7 +83,7 @@ impl Far {
         Far::start_on(Arc::new(Kernel), config, identity, counters).await
     }
 
-    /// The same on this network.
+    /// [`Far::start`] on this network.
     ///
     /// # Errors
     /// If the address cannot be bound.
@@ -119,12 +117,12 @@ impl Far {
         Ok(Far(shared))
     }
 
-    /// The established tunnels with their peers' keys.
+    /// Established tunnels with their peers' keys.
     pub fn tunnels(&self) -> Vec<(PublicKey, Tunnel)> {
         self.0.tunnels.lock().values().cloned().collect()
     }
 
-    /// The name of a peer: as configured, or the end of its key, because all begin alike.
+    /// Name of a peer: as configured, or the end of its key, because all begin alike.
     pub fn name(&self, peer: &PublicKey) -> String {
         let config = self.0.config();
         let named = config.tunnel.peer(peer).and_then(|it| it.name.clone());
@@ -134,17 +132,17 @@ impl Far {
         })
     }
 
-    /// Accepts no more tunnels and streams. Connections continue.
+    /// Stops accepting tunnels and streams. Connections continue.
     pub fn stop_accepting(&self) {
         self.0.stopped.cancel();
     }
 
-    /// Waits until it can no longer do its work; why.
+    /// Waits until the gateway can no longer do its work. Returns the reason.
     pub async fn failed(&self) -> &anyhow::Error {
         self.0.tasks.failed().await
     }
 
-    /// Connections at present.
+    /// Number of present connections.
     pub fn active(&self) -> usize {
         self.0.limiter.active()
     }
@@ -155,8 +153,8 @@ impl Far {
         self.0.tasks.close().await;
     }
 
-    /// Applies what can change at run time: peers, `allow`, `resolver` and `limits`. Closes the
-    /// tunnels of keys that the identity accepts no more. Returns what runs now.
+    /// Applies the changes that need no restart: peers, `allow`, `resolver` and `limits`. Closes
+    /// the tunnels of keys that the identity accepts no more. Returns the configuration in use.
     pub fn apply(&self, new: config::Far) -> config::Far {
         let shared = &self.0;
         let new = shared.config().reloaded(new);
@@ -190,14 +188,14 @@ impl Shared {
         self.config.get()
     }
 
-    /// The destinations that this peer may reach.
+    /// Destinations that this peer may reach.
     fn allow(&self, peer: &PublicKey) -> Destinations {
         let config = self.config();
         let own = config.tunnel.peer(peer).and_then(|it| it.allow.as_ref());
         own.unwrap_or(&config.allow).clone()
     }
 
-    /// The associations with this peer, which all its tunnels share.
+    /// Associations with this peer, which all its tunnels share.
     fn associations(&self, peer: &PublicKey) -> Arc<Associations> {
         let mut all = self.associations.lock();
         all.retain(|_, associations| associations.strong_count() > 0);
@@ -209,7 +207,7 @@ impl Shared {
         new
     }
 
-    /// Accepts tunnels until that is stopped or fails, and counts failed handshakes.
+    /// Accepts tunnels until this is stopped or fails, and counts failed handshakes.
     async fn accept(self: Arc<Self>, listener: Arc<Listener>) {
         let failed = &self.counters.handshakes_failed;
         let mut counted = 0;
@@ -238,7 +236,8 @@ impl Shared {
     /// Counts a tunnel among those of its peer.
     ///
     /// # Errors
-    /// Why it is not accepted: the key has been removed, or has as many tunnels as it may have.
+    /// The reason for which it is not accepted: the key was removed, or has as many tunnels as it
+    /// may have.
     fn enter<'a>(
         &'a self,
         number: u64,
@@ -256,7 +255,7 @@ impl Shared {
                 "this key has {most} tunnels: limits.tunnels_per_client of far"
             ));
         }
-        // They may have changed since its handshake began.
+        // Limits and keys may have changed since its handshake began.
         tunnel.set_limits(&config.settings().limits);
         tunnels.insert(number, (peer.clone(), tunnel.clone()));
         self.counters.tunnels_established.increment();
@@ -297,7 +296,7 @@ impl Shared {
     }
 }
 
-/// A tunnel's entry in the table. When it is dropped, be it by a panic, the tunnel is closed.
+/// Entry of a tunnel in the table. When it is dropped, be it by a panic, the tunnel is closed.
 struct Entry<'a> {
     shared: &'a Shared,
     number: u64,

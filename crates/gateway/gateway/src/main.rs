@@ -168,7 +168,7 @@ impl Verbosity {
     }
 }
 
-/// Prints the faults of a configuration; the exit code.
+/// Prints the faults of a configuration. Returns the exit code.
 fn refuse(errors: &[Error]) -> ExitCode {
     for error in errors {
         eprintln!("error: {error}");

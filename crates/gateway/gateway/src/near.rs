@@ -12,7 +12,7 @@ use tokio_util::sync::DropGuard;
 use crate::carrier::Tunnel;
 use crate::carrier::mptcp::remove_endpoints;
 use crate::config::difference::Differs;
-use crate::config::{self, live::Live};
+use crate::config::{self, Live};
 use crate::counters::Counters;
 use crate::names::Resolver;
 use crate::network::{Kernel, Network};
@@ -29,15 +29,12 @@ mod direct;
 mod dns;
 mod fastest;
 mod listener;
-mod proxy;
-mod redirect;
 mod request;
 pub mod socks;
 mod tcp;
-mod tunnel_id;
 mod udp;
 
-pub use tunnel_id::TunnelId;
+pub use connector::TunnelId;
 
 use caps::Carried;
 use connector::Connector;
@@ -51,7 +48,7 @@ pub struct Near {
     _closed: DropGuard,
 }
 
-/// What all tasks share.
+/// State shared by all tasks.
 #[derive(Debug)]
 struct Shared {
     config: Live<config::Near>,
@@ -80,7 +77,7 @@ impl Near {
         Near::start_on(Arc::new(Kernel), config, identity, counters).await
     }
 
-    /// The same on this network.
+    /// [`Near::start`] on this network.
     ///
     /// # Errors
     /// If a listener cannot be opened; the message names its key.
@@ -123,7 +120,7 @@ impl Near {
         })
     }
 
-    /// The established tunnels, that over all paths first.
+    /// Established tunnels, that over all paths first.
     pub fn tunnels(&self) -> Vec<(TunnelId, Tunnel)> {
         let connectors = self.shared.connectors.lock();
         let established = connectors
@@ -132,12 +129,12 @@ impl Near {
         established.collect()
     }
 
-    /// Waits until it can no longer do its work; why.
+    /// Waits until the gateway can no longer do its work. Returns the reason.
     pub async fn failed(&self) -> &anyhow::Error {
         self.shared.tasks.failed().await
     }
 
-    /// The keys of the open listeners with their addresses.
+    /// Keys of the open listeners with their addresses.
     pub async fn addresses(&self) -> Vec<(String, SocketAddr)> {
         self.listeners.lock().await.addresses()
     }
@@ -147,7 +144,7 @@ impl Near {
         self.listeners.lock().await.close().await;
     }
 
-    /// Connections at present.
+    /// Number of present connections.
     pub fn active(&self) -> usize {
         self.shared.limiter.active()
     }
@@ -160,8 +157,9 @@ impl Near {
         let _ = spawn_blocking(remove_endpoints).await;
     }
 
-    /// Applies what can change at run time: peers, listeners, `rules` and `limits`. Closes all
-    /// tunnels if a peer was removed. Returns what runs now, and why listeners could not be opened.
+    /// Applies the changes that need no restart: peers, listeners, `rules` and `limits`. Closes all
+    /// tunnels if a peer was removed. Returns the configuration in use, and the faults of listeners
+    /// that could not be opened.
     pub async fn apply(&self, new: config::Near) -> (config::Near, Vec<String>) {
         let shared = &self.shared;
         let old = shared.config();
@@ -186,15 +184,15 @@ impl Shared {
         self.config.get()
     }
 
-    /// The established tunnels.
+    /// Established tunnels.
     fn established(&self) -> Vec<Tunnel> {
         let connectors = self.connectors.lock();
         let established = connectors.values().filter_map(|it| it.established());
         established.collect()
     }
 
-    /// The connector of a tunnel, which is started when it is needed first. `None` if there is no
-    /// such path.
+    /// Connector of a tunnel, which is started when it is needed first. `None` if there is no such
+    /// path.
     fn connector(self: &Arc<Self>, id: TunnelId) -> Option<Arc<Connector>> {
         let mut connectors = self.connectors.lock();
         if let Some(connector) = connectors.get(&id) {

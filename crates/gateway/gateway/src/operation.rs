@@ -2,7 +2,6 @@
 
 pub mod client;
 pub mod gateway;
-pub mod history;
 pub mod metrics;
 pub mod monitor;
 pub mod recorder;

@@ -1,4 +1,4 @@
-//! Sockets of UDP, and the TCP connections that this process opens.
+//! Receiving from UDP sockets, and the TCP connections that this process opens.
 
 use std::cell::RefCell;
 use std::io;
@@ -10,11 +10,11 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
 
 thread_local! {
-    /// Where datagrams of any size are received; sockets need no buffer of their own.
+    /// Buffer for datagrams of any size; sockets need none of their own.
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; 1 << 16]);
 }
 
-/// The next datagram and its origin, an IPv4-mapped one as IPv4. Cancel-safe.
+/// Receives the next datagram, with its origin, an IPv4-mapped one as IPv4. Cancel-safe.
 ///
 /// # Errors
 /// Errors of the socket.

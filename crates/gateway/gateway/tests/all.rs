@@ -1,7 +1,6 @@
 //! The gateway in one process and as a program.
 
 mod config;
-mod failure;
 mod messages;
 mod operation;
 mod parsers;

@@ -1,4 +1,4 @@
-//! What near and far log when there is no tunnel: the cause in plain words, and the remedy.
+//! Logs of near and far when there is no tunnel: the cause in plain words, and the remedy.
 
 use rustix::process::Signal;
 use std::fs;
@@ -27,10 +27,10 @@ const JARGON: [&str; 8] = [
 const NEAR: Ipv4Addr = Ipv4Addr::new(127, 0, 77, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(127, 0, 77, 2);
 
-/// What is at the address of far.
+/// Service at the address of far.
 #[derive(Clone, Copy, Debug)]
 enum There {
-    /// far with this carrier, and which gateway pins another key than the other one has.
+    /// far with this carrier, and the gateway that pins another key than the other one has.
     Far(&'static str, Option<&'static str>),
     /// Nothing listens.
     Nothing,
@@ -174,10 +174,10 @@ const CASES: [Case; 16] = [
     },
 ];
 
-/// What holds sockets open.
+/// Sockets that are held open.
 type Kept = Vec<Box<dyn std::any::Any + Send>>;
 
-/// Occupies an address with what is there, other than far.
+/// Occupies an address with a service other than far.
 fn occupy(there: There, at: SocketAddr) -> Kept {
     let bind = || TcpListener::bind(at).expect("free");
     match there {
@@ -281,7 +281,7 @@ impl Situation {
         }
     }
 
-    /// A line of the table, with what its words stand for.
+    /// A line of the table with the values of its words.
     fn expected(&self, line: &str) -> String {
         line.replace("ADDRESS", &self.listen.to_string())
             .replace("PORT", &self.listen.port().to_string())
@@ -301,10 +301,10 @@ fn warnings(gateway: &Running) -> Vec<String> {
     warnings.map(message).collect()
 }
 
-/// How long a warning must not be repeated: near tries again after 1 s.
+/// Time in which a warning must not be repeated: near tries again after 1 s.
 const AGAIN: Duration = Duration::from_secs(3);
 
-/// What is wrong with the logs in this situation.
+/// Faults of the logs in this situation.
 fn faults(case: &Case) -> Vec<String> {
     let situation = Situation::start(case);
     let far = situation.far.as_ref();

@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
+use rustix::process::{
+    Pid, PidfdFlags, PidfdGetfdFlags, Resource, Rlimit, Signal, pidfd_getfd, pidfd_open, prlimit,
+};
+use socket2::Socket;
 
 use crate::process::pair::{GATEWAY, Pair, Running, echoes, keygen, text, wait};
 
@@ -115,4 +118,35 @@ fn a_key_that_cannot_be_written_leaves_no_file_behind() {
     let left = fs::read_dir(folder.path()).expect("own folder").count();
     assert_eq!(left, 0, "{}", text(&done.stderr));
     keygen(folder.path(), "a.key");
+}
+
+/// The sockets of a process that satisfy a condition; operations on them are operations on its own.
+fn sockets(process: u32, condition: impl Fn(&Socket) -> bool) -> Vec<Socket> {
+    let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
+    let process_fd = pidfd_open(pid.expect("a process"), PidfdFlags::empty()).expect("it runs");
+    let entries = fs::read_dir(format!("/proc/{process}/fd")).expect("own child");
+    let numbers = entries.flatten().filter_map(|entry| {
+        let target = fs::read_link(entry.path()).ok()?;
+        let is_socket = target.to_string_lossy().starts_with("socket:");
+        let number = entry.file_name().to_str()?.parse().ok()?;
+        is_socket.then_some(number)
+    });
+    let copies = numbers.map(|number| {
+        let copy = pidfd_getfd(&process_fd, number, PidfdGetfdFlags::empty());
+        Socket::from(copy.expect("own child"))
+    });
+    copies.filter(condition).collect()
+}
+
+#[test]
+fn far_exits_with_1_if_it_can_accept_no_more_tunnels() {
+    let mut pair = Pair::start(60.0);
+    let listeners = sockets(pair.far.child.id(), |socket| {
+        socket.is_listener().unwrap_or(false)
+    });
+    assert_eq!(listeners.len(), 1, "of the carrier mptcp");
+    listeners[0].shutdown(Shutdown::Both).expect("a listener");
+    assert_eq!(pair.far.end().code(), Some(1), "{}", pair.far.log());
+    let log = pair.far.log();
+    assert!(log.contains("no more tunnels are accepted"), "{log}");
 }

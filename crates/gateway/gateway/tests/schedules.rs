@@ -13,19 +13,19 @@ use shuttle::thread;
 #[path = "../src/traffic/limits.rs"]
 mod limits;
 
-use limits::{Kind, Limiter};
+use limits::{Limiter, Purpose};
 
-/// A mutex as parking_lot's.
+/// Mutex with the interface of parking_lot's.
 #[derive(Debug)]
 pub struct Mutex<T>(shuttle::sync::Mutex<T>);
 
 impl<T> Mutex<T> {
-    /// Nobody has it.
+    /// A mutex that nobody holds.
     pub fn new(value: T) -> Mutex<T> {
         Mutex(shuttle::sync::Mutex::new(value))
     }
 
-    /// Waits until nobody has it.
+    /// Waits until nobody holds the mutex.
     pub fn lock(&self) -> shuttle::sync::MutexGuard<'_, T> {
         self.0.lock().expect("no holder panics")
     }
@@ -57,7 +57,7 @@ fn no_schedule_exceeds_the_limits_and_all_places_come_back() {
                 let (limiter, admitted) = (limiter.clone(), admitted.clone());
                 thread::spawn(move || {
                     for _ in 0..2 {
-                        let Some(permit) = limiter.admit(Kind::Connection, &client) else {
+                        let Some(permit) = limiter.admit(Purpose::Connection, &client) else {
                             continue;
                         };
                         let own = &admitted[client as usize];
@@ -72,7 +72,7 @@ fn no_schedule_exceeds_the_limits_and_all_places_come_back() {
         threads.into_iter().for_each(|it| it.join().expect("ran"));
         assert_eq!(limiter.active(), 0);
         let permits: Vec<_> = (0..4)
-            .filter_map(|client| limiter.admit(Kind::Connection, &client))
+            .filter_map(|client| limiter.admit(Purpose::Connection, &client))
             .collect();
         assert_eq!(permits.len(), 3);
     });
@@ -85,7 +85,7 @@ fn after_a_reload_nobody_is_admitted_by_the_old_limits() {
         let limiter = Limiter::<u32>::new(&of(3, 3));
         let threads = [1, 2].map(|client| {
             let limiter = limiter.clone();
-            thread::spawn(move || limiter.admit(Kind::Connection, &client))
+            thread::spawn(move || limiter.admit(Purpose::Connection, &client))
         });
         let slower = config::Limits {
             client_mbps: Some(8.0),

@@ -1,4 +1,4 @@
-//! The cost of the algorithms, in two tables. Ratios from one run.
+//! Cost of the algorithms, in two tables. Ratios are from one run.
 //!
 //! 1. Goodput over unshaped links beside the kernel's Reno, in paired runs.
 //! 2. Mean time per call from the kernel's own statistics, of connections with two subflows, beside
@@ -75,12 +75,12 @@ fn main() -> ExitCode {
 struct Timed {
     text: String,
     name: String,
-    /// `None`: one of the kernel's own.
+    /// Loaded programs; `None` for one of the kernel's own algorithms.
     loaded: Option<Loaded>,
 }
 
 impl Timed {
-    /// `None` if the name is taken.
+    /// Loads an algorithm; `None` if the name is taken.
     fn load(text: &str) -> Option<Timed> {
         let choice: Choice = text.parse().unwrap();
         let name = choice.program.name.to_owned();
@@ -187,7 +187,7 @@ fn shown_ns(calls: (u64, u64)) -> String {
     }
 }
 
-/// In runs of their own, because the statistics themselves cost time.
+/// Prints the table of times, from runs of their own, because the statistics themselves cost time.
 fn print_times(algorithms: &[Timed], peers: &Peers, rounds: u32) {
     let setting = fs::read_to_string(STATISTICS).unwrap();
     fs::write(STATISTICS, "1").unwrap();

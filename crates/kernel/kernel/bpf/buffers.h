@@ -1,4 +1,5 @@
-/* What a subflow of Multipath TCP may hold, and how it sends it, set once per round trip.
+/* Limits on the data that a subflow of Multipath TCP holds, and its pacing, set once per round
+ * trip.
  *
  * Linux' scheduler gives a subflow without data the next fragment of 32 kB, however small its
  * window is, and the receiver waits for it. Meanwhile the connection's send buffer, the sum of its

@@ -1,4 +1,4 @@
-/* What the delay-based rules share: crates/model/control/src/rules/vegas.rs. */
+/* Shared by the delay-based rules: crates/model/control/src/rules/vegas.rs. */
 #pragma once
 
 #include "path.h"

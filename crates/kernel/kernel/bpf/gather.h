@@ -1,4 +1,4 @@
-/* How a subflow reads the input of its rule: its own state, and its siblings'. */
+/* Input of a subflow's rule: its own state, and its siblings'. */
 #pragma once
 
 #include "groups.h"

@@ -35,7 +35,7 @@ struct {
 	__type(value, struct delays);
 } delays SEC(".maps");
 
-/* `Report` in src/groups/decision.rs. */
+/* `Report` in src/groups.rs. */
 struct report {
 	u64 subflow; /* the address of the socket */
 	u64 time_us; /* CLOCK_MONOTONIC */

@@ -6,8 +6,8 @@
 
 #define MAX_PATHS 8
 
-/* What a rule reads: OWN of its own path, SIBLINGS of the others. Its header defines both. What it
- * reads of no path does not exist.
+/* Fields that a rule reads: OWN of its own path, SIBLINGS of the others. Its header defines both.
+ * Fields that it reads of no path do not exist.
  */
 #define READS (OWN | SIBLINGS)
 #define WINDOW 1
@@ -52,7 +52,7 @@ struct path {
 #endif
 };
 
-/* What the methods of the trait Rule take: self, paths and memory. On the stack, of 512 bytes. */
+/* Arguments of the methods of the trait Rule: self, paths, memory. On the stack, of 512 bytes. */
 struct connection {
 	struct path paths[MAX_PATHS];
 #if READS & MEMORY

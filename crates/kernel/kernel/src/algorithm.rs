@@ -1,4 +1,4 @@
-//! The algorithms that can be loaded into the kernel.
+//! Algorithms that can be loaded into the kernel.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,9 +11,9 @@ use anyhow::{Error, Result, anyhow, bail, ensure};
 /// An algorithm for the kernel: a rule of the table, compiled.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
-    /// The name in the kernel: `TCP_CONGESTION`, `net.ipv4.tcp_congestion_control`.
+    /// Name in the kernel: `TCP_CONGESTION`, `net.ipv4.tcp_congestion_control`.
     pub name: &'static str,
-    /// The name of the rule in [`anabranch_control::RULES`].
+    /// Name of the rule in [`anabranch_control::RULES`].
     pub rule: &'static str,
     /// `bpf/coupled.bpf.c`, compiled for this rule.
     pub object: &'static [u8],
@@ -27,8 +27,8 @@ impl Program {
         PROGRAMS.iter().find(|program| program.name == name)
     }
 
-    /// The end of an error message about an unknown name: the name that was probably meant, if
-    /// there is one.
+    /// End of an error message about an unknown name: the name that was probably meant, if there is
+    /// one.
     pub(crate) fn did_you_mean(name: &str) -> Option<String> {
         let similarity = |other| strsim::normalized_damerau_levenshtein(name, other);
         let names = PROGRAMS.iter().map(|program| program.name);
@@ -45,7 +45,7 @@ impl Program {
             .expect("vegas has a weight and a header")
     }
 
-    /// The entry of its rule in the table of rules.
+    /// Entry of its rule in the table of rules.
     pub fn info(&self) -> &'static Info {
         RULES
             .iter()
@@ -54,7 +54,7 @@ impl Program {
     }
 }
 
-/// What a subflow of Multipath TCP may hold.
+/// Buffers of the subflows of Multipath TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Buffers {
     /// Unsent data of one window, a send buffer for as long as the slowest subflow takes to send
@@ -76,7 +76,7 @@ impl Buffers {
     }
 }
 
-/// See [`Choice::min_ssthresh`].
+/// Default of [`Choice::min_ssthresh`].
 const DEFAULT_MIN_SSTHRESH: u32 = SMALLEST_SSTHRESH_ONE_PATH as u32;
 
 /// An algorithm and its parameters, as a user writes them: `lia`, `balia:cap=inf`,
@@ -148,7 +148,7 @@ impl fmt::Display for Choice {
     }
 }
 
-/// The parts that begin with `prefix`, and the others.
+/// Divides `parts` into those that begin with `prefix`, and the others.
 fn take<'a>(prefix: &str, parts: impl Iterator<Item = &'a str>) -> (Vec<&'a str>, Vec<&'a str>) {
     parts.partition(|part| part.starts_with(prefix))
 }

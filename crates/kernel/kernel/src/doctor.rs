@@ -1,5 +1,4 @@
-//! The requirements of the algorithms, and whether this machine meets them; and advice on what
-//! makes them effective.
+//! Requirements of the algorithms on this machine, and advice that makes them effective.
 
 use std::fs;
 use std::path::Path;
@@ -14,17 +13,17 @@ use crate::registry::is_registered;
 /// One requirement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
-    /// What is required.
+    /// Condition.
     pub what: &'static str,
-    /// Whether this machine has it.
+    /// Whether this machine meets it.
     pub ok: bool,
     /// Whether it is a requirement; otherwise it is advice, for a host that opens connections.
     pub required: bool,
-    /// What was found.
+    /// Finding on this machine.
     pub found: String,
-    /// What it is needed for.
+    /// Purpose of the condition.
     pub needed_for: &'static str,
-    /// How to install or enable it.
+    /// Command or step that meets it.
     pub remedy: &'static str,
 }
 
@@ -53,12 +52,12 @@ fn requirements() -> Vec<Check> {
     vec![kernel(), btf(), jit(), permissions(), mptcp(), bpf_fs()]
 }
 
-/// What is missing to load an algorithm and to couple subflows, a line each.
+/// Requirements for loading an algorithm and coupling subflows that are not met, a line each.
 pub fn missing() -> Vec<String> {
     missing_for(&[LOADING, COUPLING])
 }
 
-/// The likely reason why the kernel rejected a program, with the remedy.
+/// Likely reason for which the kernel rejected a program, with the remedy.
 pub(crate) fn why_rejected() -> String {
     let missing = missing_for(&[LOADING]);
     if missing.is_empty() {
@@ -87,7 +86,7 @@ fn read(path: &str) -> String {
         .to_owned()
 }
 
-/// Some keys are in the initial network namespace only.
+/// Setting of a key. Some keys are in the initial network namespace only.
 fn shown(key: &str, value: &str) -> String {
     if value.is_empty() {
         format!("{key} is not shown in this network namespace")
@@ -96,7 +95,7 @@ fn shown(key: &str, value: &str) -> String {
     }
 }
 
-/// Links that register a congestion control were added in 6.4.
+/// Checks the kernel's version. Links that register a congestion control were added in 6.4.
 fn kernel() -> Check {
     let release = read("/proc/sys/kernel/osrelease");
     let mut numbers = release
@@ -204,7 +203,8 @@ fn bpf_fs() -> Check {
     }
 }
 
-/// `ip mptcp` prints "add_addr_accepted 0 subflows 2", on some versions as "subflow".
+/// Checks the limits of subflows. `ip mptcp` prints "add_addr_accepted 0 subflows 2", on some
+/// versions "subflow".
 fn limits() -> Check {
     let shown = ip_mptcp(&["limits", "show"]);
     let words: Vec<&str> = shown.split_whitespace().collect();
@@ -219,7 +219,8 @@ fn limits() -> Check {
     }
 }
 
-/// Either end may have them; a peer's arrive by ADD_ADDR, if the limits allow it.
+/// Checks for endpoints. Either end may have them; a peer's arrive by ADD_ADDR, if the limits allow
+/// it.
 fn endpoints() -> Check {
     let shown = ip_mptcp(&["endpoint", "show"]);
     let useful = |line: &&str| line.contains("subflow") || line.contains("signal");
@@ -298,7 +299,8 @@ fn largest(sizes: &str) -> u64 {
     largest.and_then(|size| size.parse().ok()).unwrap_or(0)
 }
 
-/// Without pages of high order the scheduler assigns 4 kB as a unit instead of 32 kB.
+/// Checks for pages of high order. Without them the scheduler assigns 4 kB as a unit instead of 32
+/// kB.
 fn fragments() -> Check {
     let disabled = read("/proc/sys/net/core/high_order_alloc_disable");
     Check {

@@ -18,8 +18,8 @@ use crate::groups::Grouper;
 use crate::pins;
 use crate::registry::is_registered;
 
-/// An algorithm that is registered with the kernel, in all network namespaces, until this is
-/// dropped. Sockets that use it then keep it until they are closed or switch to another.
+/// An algorithm that is registered with the kernel, in all network namespaces, until it is dropped.
+/// Sockets that use it then keep it until they are closed or switch to another.
 #[derive(Debug)]
 pub struct Loaded {
     choice: Choice,
@@ -144,7 +144,7 @@ impl Loaded {
             .with_context(|| format!("cannot pin {name}"))
     }
 
-    /// What decides which subflows are coupled; `None` without `coupling=shared`.
+    /// The decider about which subflows are coupled; `None` without `coupling=shared`.
     ///
     /// # Errors
     ///

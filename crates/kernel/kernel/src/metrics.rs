@@ -1,4 +1,4 @@
-//! `metrics`: what monitoring wants to know, in the text format of Prometheus.
+//! `metrics`: gauges for monitoring, in the text format of Prometheus.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
@@ -18,7 +18,7 @@ use tokio::runtime;
 /// Media type of [`text`].
 const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// How long values that were read are served.
+/// Time for which values that were read are served.
 const PERIOD: Duration = Duration::from_secs(1);
 
 type Gauges<Labels> = Family<Labels, Gauge<f64, AtomicU64>>;
@@ -44,7 +44,7 @@ struct Algorithm {
     algorithm: String,
 }
 
-/// The present values. Only gauges: the text format has no names for what has been closed.
+/// Present values. All are gauges: the text format has no names for what has been closed.
 pub fn text() -> Result<String> {
     let connections = connections()?;
     let known = registrations();
@@ -125,7 +125,7 @@ fn register_connections(
     registry.register("window_packets", "Sum of the congestion windows", window);
 }
 
-/// Serves them at /metrics, until the process ends.
+/// Serves the metrics at /metrics, until the process ends.
 pub fn serve(address: SocketAddr) -> Result<()> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
@@ -146,8 +146,8 @@ pub fn serve(address: SocketAddr) -> Result<()> {
     })
 }
 
-/// The values of the last [`PERIOD`], however many ask for them: to read them loads programs into
-/// the kernel.
+/// Values of the last [`PERIOD`], however many clients ask: reading them loads programs into the
+/// kernel.
 #[derive(Default)]
 struct Recent(Option<(Instant, Result<String>)>);
 

@@ -33,7 +33,7 @@ pub struct Namespace {
     pub inode: u64,
     /// The name of its default congestion control.
     pub algorithm: String,
-    /// The program that its new sockets run: the id of a [`Registration`](crate::Registration).
+    /// Program that its new sockets run: the id of a [`Registration`](crate::Registration).
     pub registration: u32,
     /// A file that refers to it; `None` if it has neither a process nor a name, nor a descriptor.
     pub path: Option<PathBuf>,
@@ -91,14 +91,14 @@ pub fn refresh(name: &str) -> Result<Vec<Namespace>> {
         return Ok(before);
     }
     for namespace in &before {
-        // What failed is still outdated, unless the namespace is gone.
+        // A default that could not be set is still outdated, unless the namespace is gone.
         let _ = namespace.set_default();
     }
     Ok(of_name(outdated()?))
 }
 
 impl Namespace {
-    /// Sets its default again, unless its path leads to another namespace by now.
+    /// Sets the namespace's default again, unless its path leads to another namespace by now.
     fn set_default(&self) -> Result<()> {
         let path = self.path.as_ref().context("no path")?;
         let file = open_namespace(path)?;
@@ -148,7 +148,7 @@ fn set_default_of(namespace: &File, name: &str) -> Result<()> {
     thread::scope(|scope| scope.spawn(inside).join()).expect("it does not panic")
 }
 
-/// Opens a namespace, and nothing else: the path may be a descriptor that its owner exchanges
+/// Opens a namespace, and no other file: the path may be a descriptor that its owner exchanges
 /// meanwhile, and opening a FIFO waits, opening a device may have effects.
 fn open_namespace(path: &Path) -> Result<File> {
     /// The file system of namespaces (linux/magic.h).
@@ -240,7 +240,7 @@ fn inode_of(link: &Path) -> Option<u64> {
     number.parse().ok()
 }
 
-/// Where network namespaces are mounted, as `ip netns` and container engines do.
+/// Paths at which network namespaces are mounted, as `ip netns` and container engines do.
 fn mounted() -> Vec<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     // "512 25 0:4 net:[4026532177] /run/netns/blue rw shared:5 - nsfs nsfs rw"

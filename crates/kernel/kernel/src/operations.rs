@@ -1,4 +1,4 @@
-//! `load`, `unload` and `default`, with what they report.
+//! `load`, `unload` and `default`, with their reports.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::PathBuf;
@@ -14,7 +14,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-/// Registers all, or none if one fails; with `replaces` those that are pinned are replaced first.
+/// Registers all algorithms, or none if one fails. With `replaces` those that are pinned are
+/// replaced first.
 pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
     for (i, choice) in choices.iter().enumerate() {
         let name = choice.program.name;
@@ -59,8 +60,8 @@ pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
     refresh_all(choices)
 }
 
-/// Waits for the signal that ends this process. The kernel unregisters the algorithms when it ends,
-/// however it ends; what a signal can catch also names the defaults that are left.
+/// Waits for the signal that ends this process. The kernel unregisters the algorithms however the
+/// process ends; after a signal that can be caught the defaults that are left are named, too.
 fn keep(loaded: Vec<Loaded>, choices: &[Choice]) -> Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     report(
@@ -106,7 +107,8 @@ fn report(what: &str, choices: &[&Choice], until: &str) {
     }
 }
 
-/// Network namespaces whose default has one of these names use the new program for new sockets.
+/// Makes network namespaces whose default has one of these names use the new program for new
+/// sockets.
 fn refresh_all(choices: &[Choice]) -> Result<()> {
     for choice in choices {
         let name = choice.program.name;
@@ -171,8 +173,8 @@ pub fn describe(namespace: &Namespace) -> String {
     }
 }
 
-/// The congestion control that was the default when the kernel started. Of those that every network
-/// namespace may have, it is the first but for Reno, unless it is Reno.
+/// The congestion control that was the default when the kernel started: the first but for Reno of
+/// those that every network namespace may have, or Reno if it is the only one.
 pub fn kernels_default() -> String {
     let mut names = unrestricted().unwrap_or_default();
     names.retain(|name| name != "reno" && Program::find(name).is_none());

@@ -14,14 +14,14 @@ use rustix::process::geteuid;
 use crate::algorithm::{PROGRAMS, Program};
 use crate::registry::is_registered;
 
-/// Where the BPF file system is mounted.
+/// Mount point of the BPF file system.
 pub const BPF_FS: &str = "/sys/fs/bpf";
 
-/// Mounts it, for root alone: with the kernel's default, mode 1777, another user could create the
-/// directory of the pins first.
+/// Command that mounts it for root alone: with the kernel's default, mode 1777, another user could
+/// create the directory of the pins first.
 pub const MOUNT: &str = "mount -t bpf -o mode=0700 bpf /sys/fs/bpf";
 
-/// Whether it is mounted.
+/// Whether the BPF file system is mounted.
 pub fn is_mounted() -> bool {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     mounts
@@ -115,7 +115,8 @@ pub(crate) fn ensure_own() -> Result<()> {
     Ok(())
 }
 
-/// Whether a directory belongs to another user than root and this one, or others may write in it.
+/// Whether other users may write in a directory: it belongs to one that is neither root nor this
+/// one, or its mode permits it.
 pub(crate) fn is_writable_by_others(directory: &Path) -> bool {
     fs::symlink_metadata(directory).is_ok_and(|found| {
         let is_own = [0, geteuid().as_raw()].contains(&found.uid());

@@ -15,17 +15,17 @@ use crate::pins;
 pub struct Registration {
     /// The name of the algorithm.
     pub name: &'static str,
-    /// Whether it stays registered after the process that loaded it.
+    /// Whether the registration outlives the process that loaded it.
     pub pinned: bool,
-    /// Whether its name means this program.
+    /// Whether the algorithm's name means this program.
     pub registered: bool,
     /// The algorithm with the parameters that differ from their defaults: `vegas_k:kappa=3`. `None`
     /// if unknown: loaded by a version that did not record it.
     pub parameters: Option<String>,
     /// The version of anabranch-kernel that loaded it; `None` if unknown.
     pub version: Option<String>,
-    /// The number by which [`Subflow`](crate::Subflow) and [`Namespace`](crate::Namespace) refer to
-    /// it: the id of its struct_ops map.
+    /// Id of its struct_ops map, by which [`Subflow`](crate::Subflow) and
+    /// [`Namespace`](crate::Namespace) refer to it.
     pub id: u32,
 }
 
@@ -61,8 +61,8 @@ pub fn registrations() -> Vec<Registration> {
         .collect()
 }
 
-/// What `load` wrote into `about` of `bpf/coupled.bpf.c`: the version, the algorithm. The value of
-/// the struct_ops map has the ids of its programs, and these have `about` among their maps.
+/// Version and algorithm that `load` wrote into `about` of `bpf/coupled.bpf.c`. The value of the
+/// struct_ops map has the ids of its programs, and these have `about` among their maps.
 fn about(id: u32, programs: &[ProgramInfo]) -> Option<(String, String)> {
     let lookup = |id| {
         let map = MapHandle::from_map_id(id).ok()?;

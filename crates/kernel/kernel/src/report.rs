@@ -1,4 +1,4 @@
-//! What `status`, `list` and `doctor` print.
+//! Output of `status`, `list` and `doctor`.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use textwrap::{Options, WordSplitter, termwidth};
 
 use crate::operations::describe;
 
-/// What `status --json` prints.
+/// Document of `status --json`.
 #[derive(Debug, Serialize)]
 pub struct Status {
     registered: Vec<Registered>,
@@ -25,13 +25,13 @@ pub struct Status {
 #[derive(Debug, Serialize)]
 pub struct Registered {
     name: &'static str,
-    /// Whether it stays registered after the process that loaded it.
+    /// Whether the registration outlives the process that loaded it.
     pinned: bool,
-    /// With the parameters that differ from their defaults.
+    /// Algorithm with the parameters that differ from their defaults.
     parameters: Option<String>,
     /// The version of anabranch-kernel that loaded it.
     version: Option<String>,
-    /// The id of its struct_ops map, as in `registration` of namespaces and subflows.
+    /// Id of its struct_ops map, as in `registration` of namespaces and subflows.
     id: Option<u32>,
 }
 
@@ -42,7 +42,7 @@ pub struct DefaultOf {
     namespace: Namespace,
     /// Whether its new sockets run a program that has been replaced or unloaded.
     outdated: bool,
-    /// The parameters of that program, with its name.
+    /// Algorithm of that program, with its parameters.
     parameters: Option<String>,
     /// The version of anabranch-kernel that loaded it.
     version: Option<String>,
@@ -84,7 +84,7 @@ impl Status {
         })
     }
 
-    /// As text.
+    /// Text of `status`.
     pub fn text(&self) -> String {
         let names = self.registered.iter().map(|algorithm| {
             let pinned = if algorithm.pinned { " (pinned)" } else { "" };
@@ -129,7 +129,7 @@ fn program_text(name: &str, parameters: &Option<String>, version: &Option<String
     format!("{} {version}", parameters.as_deref().unwrap_or(name))
 }
 
-/// `present` are the ids of the registered programs.
+/// Text of a connection; `present` has the ids of the registered programs.
 fn connection_text(connection: &Connection, present: &[u32]) -> String {
     let mut text = match connection.token {
         Some(token) => format!("\nMultipath TCP, token {token:08x}"),
@@ -181,7 +181,7 @@ pub fn fit_terminal(text: &str) -> String {
     text.lines().map(fit).collect()
 }
 
-/// `list`: every algorithm, its rule and parameters.
+/// Output of `list`: every algorithm, its rule and parameters.
 pub fn list() -> String {
     let mut text = String::new();
     for program in PROGRAMS {
@@ -198,7 +198,7 @@ pub fn list() -> String {
     text
 }
 
-/// `doctor`: each check, with the remedy if it is not met.
+/// Output of `doctor`: each check, with the remedy if it is not met.
 pub fn checks(checks: &[Check]) -> String {
     let mut text = String::new();
     for check in checks {

@@ -1,7 +1,6 @@
 //! The programs in the kernel, each property in a file.
 
 mod bits;
-mod boot;
 mod buffers;
 mod command_line;
 mod common;
@@ -15,5 +14,4 @@ mod reneging;
 mod replace;
 mod robust;
 mod shared_bottlenecks;
-mod skipped_program;
 mod traffic;

@@ -1,4 +1,4 @@
-//! What the subflows of a connection may hold: send buffers and unsent data.
+//! Send buffers and unsent data of the subflows of a connection.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpStream};
@@ -18,7 +18,7 @@ const PAYLOAD: u64 = 1448;
 /// The most that the scheduler assigns at once.
 const BURST: u64 = 1 << 16;
 
-/// What `ss -timn` prints of the TCP sockets of a connection that sends, every 20 ms.
+/// Output of `ss -timn` about the TCP sockets of a connection that sends, every 20 ms.
 fn samples(network: &Network, specification: &str, multipath: bool, ms: u64) -> Vec<String> {
     let _loaded = load(&specification.parse().unwrap()).unwrap();
     network.inside(Host::Client, move || {

@@ -1,4 +1,4 @@
-//! What other users of the host can make root do.
+//! Actions of other users of the host that root must withstand.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;

@@ -48,7 +48,7 @@ const ADD: u8 = 0x07;
 const FRAME: u8 = 10;
 const PSEUDO_CALL: u8 = 1;
 
-/// Bytes of stack of the function that begins at this instruction and of what it calls, at most.
+/// Most bytes of stack of the function that begins at this instruction, and of those that it calls.
 fn stack(instructions: &[bpf_insn], starts: &BTreeSet<usize>, start: usize) -> usize {
     let end = starts.range(start + 1..).next().copied();
     let body = start..end.unwrap_or(instructions.len());

@@ -1,4 +1,4 @@
-//! What operators see: version, parameters and stale rates in `status`, weights, metrics.
+//! Views of operators: version, parameters and stale rates in `status`, weights, metrics.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -6,12 +6,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::common::network::{Host, Network, connect, send_for};
-use crate::common::program::{own_bpf_fs, programs, run};
-use crate::common::{can_load, lock_names, wait_until};
 use anabranch_kernel::connections;
 use libbpf_rs::MapCore;
 use socket2::SockRef;
+
+use crate::common::network::{Host, Network, connect, send_for};
+use crate::common::program::{own_bpf_fs, programs, run};
+use crate::common::{can_load, is_installed, lock_names, wait_until};
 
 #[test]
 fn status_shows_version_parameters_and_stale_rates() {
@@ -55,7 +56,7 @@ fn status_shows_version_parameters_and_stale_rates() {
     });
 }
 
-/// What the program writes to a terminal with this many columns.
+/// Output of the program on a terminal with this many columns.
 fn on_terminal(columns: usize, arguments: &str) -> String {
     let binary = env!("CARGO_BIN_EXE_anabranch-kernel");
     let command = format!("stty cols {columns} rows 24; exec {binary} {arguments}");
@@ -165,4 +166,21 @@ fn get_metrics(address: SocketAddr, host: &str) -> String {
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     text
+}
+
+#[test]
+#[ignore = "slow: make test-all"]
+fn the_units_load_reload_and_unload_under_systemd() {
+    if !can_load() || !is_installed("systemd-nspawn") {
+        return;
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/boot.sh");
+    let binary = env!("CARGO_BIN_EXE_anabranch-kernel");
+    let done = Command::new(script).arg(binary).output().unwrap();
+    let printed = [done.stdout, done.stderr].concat();
+    assert!(
+        done.status.success(),
+        "{}",
+        String::from_utf8_lossy(&printed)
+    );
 }

@@ -24,7 +24,7 @@ struct Receiver {
     stage: Stage,
     /// The client's port: an earlier connection that closes still sends packets.
     port: u16,
-    /// The end of the data sent by the client, and of the data acknowledged.
+    /// End of the data sent by the client; `acknowledged` is that of the data acknowledged.
     sent: u32,
     acknowledged: u32,
 }

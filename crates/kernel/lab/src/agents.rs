@@ -45,11 +45,11 @@ pub struct HostCounters {
 pub struct Transfer {
     /// Index of the user.
     pub user: usize,
-    /// When the sender had it to send.
+    /// Time at which the sender had it to send.
     pub started_at: Time,
     /// Size of the file, bytes.
     pub bytes: u64,
-    /// When its last byte was received.
+    /// Time at which its last byte was received.
     pub done_at: Time,
 }
 

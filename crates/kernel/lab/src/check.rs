@@ -50,7 +50,7 @@ const DEVIATIONS: f64 = 3.29;
 /// One measurement of the check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurement {
-    /// What was measured, with its unit.
+    /// Measured quantity, with its unit.
     pub what: String,
     /// The measured value.
     pub measured: f64,
@@ -58,7 +58,7 @@ pub struct Measurement {
     pub least: f64,
     /// The largest value that passes.
     pub most: f64,
-    /// Whether it is between them.
+    /// Whether the value is between the bounds.
     pub holds: bool,
 }
 

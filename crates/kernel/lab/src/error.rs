@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What failed and how to fix it, in one line.
+/// Failure and its remedy, in one line.
 #[derive(Debug)]
 pub struct Error(String);
 

@@ -62,7 +62,7 @@ pub struct Outcome<T> {
     pub record: Record,
     /// The kernel's name of each flow's algorithm.
     pub algorithms: Vec<String>,
-    /// How late packets were delivered.
+    /// Lateness of the packets delivered.
     pub lateness: LatenessSummary,
     /// Anything that limits the validity of the result, one line each.
     pub warnings: Vec<String>,
@@ -72,7 +72,7 @@ pub struct Outcome<T> {
 
 impl Lab {
     /// Builds every host. Flows without an algorithm of their own run `chosen`, the kernel's name
-    /// of an algorithm; `None`: what the scenario specifies.
+    /// of an algorithm; with `None` the scenario decides.
     ///
     /// # Errors
     /// If the kernel backend does not support the scenario, or this machine lacks something.

@@ -5,7 +5,7 @@
 //! of their paths ([`anabranch_net::Link`], in real time) and writes them to the device at the
 //! other end. The hosts run the kernel's own TCP, Multipath TCP and path manager.
 //!
-//! What needs no root is the emulator, a pure state machine over given times:
+//! The emulator, a pure state machine over given times, needs no root:
 //!
 //! ```
 //! use anabranch_lab::network::emulator::{Device, Emulator, ReturnWay};

@@ -1,4 +1,4 @@
-//! What this machine and the kernel backend can't run: errors, and warnings for ignored keys.
+//! Limits of this machine and of the kernel backend: errors, and warnings for ignored keys.
 
 use anabranch_scenario::{Ecn, Scenario, Tcp, Workload};
 

@@ -1,4 +1,4 @@
-//! What programs leave running ends with their program and with the lab. Needs root.
+//! Processes that programs leave running end with their program and with the lab. Needs root.
 
 use std::fs;
 use std::io::{self, Write};

@@ -39,7 +39,7 @@ impl Way {
     }
 }
 
-/// What a packet says.
+/// Contents of a packet.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub flags: Flags,

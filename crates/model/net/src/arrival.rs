@@ -12,7 +12,7 @@ pub struct Backlog {
     pub bytes: u64,
 }
 
-/// What a queueing discipline sees of an arrival.
+/// View that a queueing discipline has of an arrival.
 pub(crate) struct Arrival {
     pub(crate) now: Time,
     pub(crate) bytes: u32,

@@ -1,8 +1,8 @@
-//! What becomes of a packet offered to a link.
+//! Fates of packets that are offered to a link.
 
 use crate::time::Time;
 
-/// What becomes of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It reaches the other end.

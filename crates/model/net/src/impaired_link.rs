@@ -7,7 +7,7 @@ use crate::impairments::{Displacement, Impairments};
 use crate::link::{Link, LinkConfig};
 use crate::time::Time;
 
-/// What becomes of a packet offered to an [`ImpairedLink`].
+/// Fate of a packet offered to an [`ImpairedLink`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crossing {
     /// The fate. A packet that is displaced by a number of packets is delivered at the time given

@@ -1,4 +1,4 @@
-//! What a link does to packets beyond its rate, its queue and a constant delay.
+//! Effects of a link on packets beyond its rate, its queue and a constant delay.
 
 use crate::steps::Steps;
 use crate::time::Time;

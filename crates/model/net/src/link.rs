@@ -190,7 +190,7 @@ impl Link {
         self.counters.accepted.bytes + self.counters.dropped(Cause::Random).bytes
     }
 
-    /// What has been transmitted, including what the wire lost.
+    /// Data transmitted, including data lost on the wire.
     fn transmitted(&self, now: Time) -> Attobits {
         attobits(self.let_in()) - self.server.backlog(now)
     }

@@ -38,7 +38,7 @@ pub enum Queue {
 }
 
 impl Queue {
-    /// What a scenario calls it.
+    /// Name in a scenario.
     pub fn name(&self) -> &'static str {
         match self {
             Queue::DropTail { .. } => "drop_tail",

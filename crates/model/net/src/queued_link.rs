@@ -19,7 +19,7 @@ use crate::transmission::{ATTOBITS_PER_BYTE, Attobits};
 /// A packet offered to a [`QueuedLink`].
 #[derive(Clone, Copy, Debug)]
 pub struct Offer<T> {
-    /// What the link returns when the packet leaves it.
+    /// Value that the link returns when the packet leaves it.
     pub packet: T,
     /// Size in bytes, headers included.
     pub bytes: u32,
@@ -35,7 +35,7 @@ pub struct Offer<T> {
 /// A packet whose transmission has started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure<T> {
-    /// What was offered.
+    /// Value that was offered.
     pub packet: T,
     /// When its last bit arrives at the other end, ps.
     pub at: Time,
@@ -62,7 +62,7 @@ pub struct QueuedLink<T> {
     /// Whether the wire loses the last packet whose transmission started.
     loses_last: bool,
     dropped: Vec<(T, Cause)>,
-    /// What the discipline drops; kept to reuse its memory.
+    /// Packets that the discipline drops; kept to reuse its memory.
     early: Vec<Waiting<T>>,
     counters: Counters,
 }

@@ -79,7 +79,7 @@ impl Server {
         }
     }
 
-    /// What is to be transmitted after `now`, of all packets accepted before.
+    /// Data to be transmitted after `now`, of all packets accepted before.
     pub(crate) fn backlog(&self, now: Time) -> Attobits {
         match self {
             Server::Constant(server) => server.backlog(now),

@@ -13,7 +13,7 @@ pub struct Scheduled<E> {
     pub time: Time,
     /// Breaks ties: of two events at the same time, the one scheduled first comes first.
     pub order: u64,
-    /// What happens.
+    /// The event itself.
     pub event: E,
 }
 

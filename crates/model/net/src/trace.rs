@@ -78,7 +78,7 @@ impl Trace {
 pub struct TraceError {
     /// The line of the text, counted from 1.
     pub line: usize,
-    /// What was expected there, what was found, and the remedy.
+    /// Expectation there, finding, and remedy.
     pub problem: String,
 }
 

@@ -30,7 +30,7 @@ fn offer(flow: u64, packet: (u64, Time), bytes: u32, ecn_capable: bool) -> Offer
     }
 }
 
-/// What became of packets: a flow and the time of the offer.
+/// Fates of packets, each a flow and the time of the offer.
 #[derive(Default)]
 pub struct Outcome {
     pub sent: Vec<((u64, Time), Time)>,

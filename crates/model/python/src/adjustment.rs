@@ -3,7 +3,7 @@
 use anabranch_control::{RateAdjustment as Adjustment, Trend};
 use pyo3::prelude::*;
 
-/// What decides kappa after a round of samples.
+/// Decision about kappa after a round of samples.
 #[pyclass(frozen, module = "anabranch")]
 pub struct RateAdjustment(Adjustment);
 

@@ -92,7 +92,7 @@ impl Law {
         object::evaluate(&self.rule, &paths, count.unwrap_or(paths.len()))
     }
 
-    /// What a delay-based rule does at the end of a round trip of the first path, as `evaluate_in`:
+    /// Action of a delay-based rule at the end of a round trip of the first path, as `evaluate_in`:
     /// the change of its window, and alpha, equilibrium_rate and queue_delay of its memory. One
     /// object with these fields per path is `memory`.
     fn end_round_in(
@@ -152,7 +152,7 @@ pub fn coupled(spec: &str) -> PyResult<Algorithm> {
     )))
 }
 
-/// What sets the slope of one field of a path.
+/// Setter of the slope of one field of a path.
 fn seed(field: &str) -> PyResult<fn(&mut Path<Dual>, f64)> {
     match field {
         "window" => Ok(|path, slope| path.window.slope = slope),

@@ -49,8 +49,8 @@ pub fn evaluate(rule: &AnyRule, paths: &[Bound<'_, PyAny>], count: usize) -> PyR
     forget().map_or(Ok(pairs), Err)
 }
 
-/// What a delay-based rule does at the end of a round trip of the first path: its change of the
-/// window, and its memory of the path. Raises what an operation raises.
+/// Action of a delay-based rule at the end of a round trip of the first path: its change of the
+/// window, and its memory of the path. Raises the errors of its operations.
 pub fn end_round(
     rule: &AnyRule,
     paths: &[Bound<'_, PyAny>],

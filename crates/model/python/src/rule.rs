@@ -8,7 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
-/// What a rule may know of one path: packets and seconds.
+/// View that a rule has of one path: packets and seconds.
 #[pyclass(frozen, module = "anabranch")]
 pub struct Path(control::Path<f64>);
 

@@ -38,7 +38,7 @@ fn rule<'py>(py: Python<'py>, info: &anabranch_control::Info) -> PyResult<Bound<
     Ok(entry)
 }
 
-/// What `coupling` may be in a specification, and what each means; the default first.
+/// Values of `coupling` in a specification, with their meanings; the default first.
 #[pyfunction]
 pub fn couplings() -> Vec<(&'static str, &'static str)> {
     let each = Coupling::ALL.iter();

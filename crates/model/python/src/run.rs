@@ -119,7 +119,7 @@ fn unsupported(error: anabranch_quic::Unsupported) -> PyErr {
     ScenarioError::new_err(error.to_string())
 }
 
-/// What a run simulates.
+/// Simulation of a run.
 #[derive(Clone, Copy)]
 enum Backend {
     Tcp,
@@ -140,7 +140,7 @@ pub struct Run {
     samples: Mutex<Samples>,
 }
 
-/// What passes samples from a run to those who watch it.
+/// Samples on their way from a run to those who watch it.
 #[derive(Default)]
 struct Samples {
     asked: bool,

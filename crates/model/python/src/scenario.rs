@@ -69,7 +69,7 @@ impl Scenario {
         &self.0.name
     }
 
-    /// What it shows.
+    /// Purpose of the scenario.
     #[getter]
     fn description(&self) -> &str {
         &self.0.description
@@ -123,8 +123,8 @@ impl Scenario {
         self.0.to_toml()
     }
 
-    /// What is probably not meant and what a run can only approximate, a line each; empty for
-    /// almost every scenario.
+    /// Warnings about values that are probably not meant or that a run can only approximate, a line
+    /// each; empty for almost every scenario.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.0.warnings()
@@ -148,7 +148,7 @@ impl Scenario {
         self.0.check_memory().map_err(raise)
     }
 
-    /// What theory needs of it, as plain data: `packet_bytes`, `header_bytes`, `links`, `flows`.
+    /// Input of the theory, as plain data: `packet_bytes`, `header_bytes`, `links`, `flows`.
     fn network<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         network::network(py, &self.0)
     }
@@ -159,7 +159,7 @@ impl Scenario {
         self.0.original()
     }
 
-    /// What replaced values of the text: dotted keys and TOML values.
+    /// Overrides of values of the text: dotted keys and TOML values.
     #[getter]
     fn set(&self) -> Vec<(String, String)> {
         self.0.set().to_vec()

@@ -8,7 +8,7 @@ use anabranch_scenario::users::Planned;
 use crate::network::Packet;
 use crate::transport::{Datagram, Side};
 
-/// What happens to a path of every connection that a user has at that time.
+/// Operation on a path of every connection that a user has at that time.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -20,7 +20,7 @@ pub enum Operation {
     Rebind,
 }
 
-/// What happens at an event's time.
+/// Action at an event's time.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A packet leaves the sender's host or reaches the end of a link.

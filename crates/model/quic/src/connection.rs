@@ -39,7 +39,7 @@ impl Connection {
         self.file == Some(self.received)
     }
 
-    /// What the controllers of its paths counted.
+    /// Counts of the controllers of its paths.
     pub fn reports(&self) -> Vec<PathTotals> {
         let totals = |report: &PathReport| PathTotals {
             retransmitted_packets: report.declared_lost,

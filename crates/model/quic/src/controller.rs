@@ -16,7 +16,7 @@ pub use allowance::Allowance;
 pub use clock::Clock;
 pub use path::PathController;
 
-/// What the library reported about a path.
+/// Report of the library about a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PathReport {
     /// Packets declared lost; their data is sent again.
@@ -48,7 +48,7 @@ pub struct PathReport {
 }
 
 impl PathReport {
-    /// What the path may send now beside its window.
+    /// Limits of the path beside its window.
     pub fn allowance(&self) -> &Allowance {
         &self.allowance
     }

@@ -1,4 +1,4 @@
-//! What the QUIC backend does not support.
+//! Features that the QUIC backend does not support.
 
 use std::error::Error;
 use std::fmt;

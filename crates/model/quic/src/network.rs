@@ -41,7 +41,7 @@ pub(crate) struct Packet {
     pub datagram: Datagram,
 }
 
-/// What becomes of a packet at its next hop.
+/// Fate of a packet at its next hop.
 pub(crate) enum Step {
     /// It has crossed all links.
     Arrived(Packet),

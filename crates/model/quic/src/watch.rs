@@ -5,7 +5,7 @@
 //! although nothing is acknowledged. While it is closed it is probed until it answers. Near and far
 //! ends of the gateways' tunnels and the senders of the backend `quic` judge by it alike.
 //!
-//! What is in flight on a dead path holds up all streams, and the library sends it again only three
+//! Data in flight on a dead path holds up all streams, and the library sends it again only three
 //! PTOs after the path was closed, or once a later packet of the path is acknowledged. An end that
 //! can send a path's packets over the network of another path therefore does so as soon as it
 //! [leaves](Advice::Leave) a suspected path: then a later packet is acknowledged, and what was in
@@ -68,7 +68,7 @@ const PROBE: Duration = Duration::from_millis(100);
 /// How long after a path was closed it is probed, and how often.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// What is to be done with a path.
+/// Advice about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// Probe it.
@@ -83,7 +83,7 @@ pub enum Advice {
     Open,
 }
 
-/// What an end's library carries over a path.
+/// Load that an end's library carries over a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Load {
     /// Since the path was opened.
@@ -94,7 +94,7 @@ pub struct Load {
     pub base_rtt: Duration,
 }
 
-/// What an end receives over a path.
+/// Arrivals at an end over a path.
 #[derive(Clone, Copy, Debug)]
 struct Arrivals {
     bytes: u64,
@@ -226,7 +226,7 @@ impl PathWatch {
         self.rtt = rtt.unwrap_or_default();
     }
 
-    /// What it carries. An end that cannot probe does not say it.
+    /// Takes the load of the path. An end that cannot probe does not report it.
     pub fn carries(&mut self, now: Instant, load: Load) {
         self.arrivals.update(now, load.received_bytes);
         self.load = load;
@@ -266,7 +266,8 @@ impl PathWatch {
         self.works(now) && !self.peer_suspects && !self.arrivals.have_stopped(now)
     }
 
-    /// What to do now, if any path of the connection [works](Self::works). If none does, all stay
+    /// Action that is due, if any path of the connection [works](Self::works). If none does, all
+    /// stay
     /// open until one answers.
     pub fn advice(&mut self, now: Instant, any_works: bool) -> Option<Advice> {
         match self.left {

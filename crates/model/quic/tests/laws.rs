@@ -1,5 +1,5 @@
-//! What holds in every scenario over QUIC: links are filled, counters agree, everything sent
-//! arrives, a seed determines every bit, and each rule shares as it does in the simulator.
+//! Laws of every scenario over QUIC: links are filled, counters agree, everything sent arrives, a
+//! seed determines every bit, and each rule shares as it does in the simulator.
 
 use std::ops::RangeInclusive;
 use std::thread;

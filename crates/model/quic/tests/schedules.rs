@@ -11,7 +11,7 @@ use noq_proto::congestion::{Controller, ControllerFactory};
 use shuttle::rand::Rng;
 use shuttle::thread;
 
-/// What a path's controller could change.
+/// State that a path's controller could change.
 fn state(shared: &SharedController) -> String {
     let all = shared.read(|controller, paths| {
         let windows = (0..paths.len()).map(|r| controller.window(r));

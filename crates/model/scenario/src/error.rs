@@ -13,7 +13,7 @@ pub struct Error {
     pub line: Option<usize>,
     /// The dotted key, or the option of the command line (`--set links.R1.rate_mbps=-3`).
     pub key: Option<String>,
-    /// What was expected, and what was found.
+    /// Expectation and finding.
     pub message: String,
 }
 

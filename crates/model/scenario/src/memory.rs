@@ -81,7 +81,7 @@ fn flows(scenario: &Scenario) -> Vec<(Key, f64, &'static str)> {
         .iter()
         .map(|flow| outstanding_packets(scenario, flow))
         .collect();
-    // What the links hold is shared by all flows that cross them. Files are a group of their own,
+    // Packets on the links are shared by all flows that cross them. Files are a group of their own,
     // since their sizes bound them too.
     let share = |file: bool| {
         let own = scenario.flows.iter().zip(&each);
@@ -152,7 +152,7 @@ fn packets_of_all(scenario: &Scenario, files: bool) -> f64 {
     first_windows.max(OVERSHOOT * held)
 }
 
-/// What a packet that is outstanding needs, bytes.
+/// Memory of an outstanding packet, bytes.
 fn packet_bytes(flow: &Flow) -> f64 {
     let delayed = flow.paths.iter().all(|path| path.back.is_empty());
     PACKET_BYTES + if delayed { 0.0 } else { ACK_BYTES }
@@ -226,7 +226,7 @@ fn queue_packets(queue: &Queue, packet_bytes: f64) -> f64 {
     }
 }
 
-/// What the files of a Poisson workload or a gateway, or messages, need: a row each when they are
+/// Memory of the files of a Poisson workload or a gateway, or of messages: a row each when they are
 /// done, and a connection, or a place in a buffer, for each that is open, which is at least one in
 /// a hundred and the share that exceeds the paths' rate.
 fn files_bytes(scenario: &Scenario, flow: &Flow) -> f64 {

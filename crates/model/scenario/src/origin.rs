@@ -1,4 +1,4 @@
-//! What a scenario was read from, so that it can be read again elsewhere.
+//! Origin of a scenario: its text and files, so that it can be read again elsewhere.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl PartialEq for Origin {
 pub(crate) struct Files<'a> {
     given: &'a Inputs,
     directory: &'a Path,
-    /// What has been read.
+    /// Contents read so far.
     pub(crate) read: Inputs,
 }
 

@@ -1,4 +1,4 @@
-//! What a run measures: the tables of a Result, and what fills them.
+//! Measurements of a run: the tables of a Result, and the recorder that fills them.
 
 pub mod columns;
 pub mod recorder;

@@ -14,13 +14,13 @@ use crate::origin::{Inputs, Origin, names_in_one_folder};
 pub struct Scenario {
     /// Name in results and reports.
     pub name: String,
-    /// What it shows.
+    /// Purpose of the scenario.
     pub description: String,
     /// The algorithm of flows without one of their own, as written; `None`: each has its own.
     pub algorithm: Option<String>,
     /// One run per seed.
     pub seeds: Vec<u64>,
-    /// What is measured, and for how long.
+    /// Measured quantities, and the duration of the run.
     pub measure: Measure,
     /// How endpoints behave.
     pub tcp: Tcp,
@@ -32,7 +32,7 @@ pub struct Scenario {
     pub(crate) written: written::Scenario,
     /// The file's name, for errors.
     pub(crate) source: String,
-    /// What it was read from.
+    /// Text and files from which it was read.
     pub(crate) origin: Origin,
 }
 
@@ -63,7 +63,7 @@ impl Scenario {
         &self.origin.text
     }
 
-    /// What replaced values of the text: dotted keys and TOML values, in the order applied.
+    /// Overrides of values of the text: dotted keys and TOML values, in the order applied.
     pub fn set(&self) -> &[(String, String)] {
         &self.origin.set
     }

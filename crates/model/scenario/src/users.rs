@@ -32,7 +32,7 @@ pub struct UserSlot {
     pub messages: u64,
 }
 
-/// What a user does when its workload begins or resumes, or has its next file.
+/// Actions of a user when its workload begins or resumes, or has its next file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Begun {
     /// The file that it sends, bytes; `None`: data without limit.
@@ -44,7 +44,7 @@ pub struct Begun {
 }
 
 impl UserSlot {
-    /// What the user does at `now`, when it begins; `None` if it has stopped.
+    /// Begins the user's workload at `now`; `None` if it has stopped.
     pub fn begin(&mut self, workload: &Workload, now: Time) -> Option<Begun> {
         if self.has_stopped(now) {
             return None;

@@ -1,4 +1,5 @@
-//! What is probably not meant in a scenario, and values that a run can only approximate.
+//! Warnings about values that are probably not meant in a scenario, or that a run can only
+//! approximate.
 
 use crate::file::key::Key;
 use crate::model::endpoint::Ecn;
@@ -135,7 +136,7 @@ impl Scenario {
     }
 }
 
-/// What the warning of an overload says; `of`: a link, or the paths of a flow.
+/// Text of the warning of an overload; `of`: a link, or the paths of a flow.
 fn overload(offered: f64, capacity: f64, of: &str) -> String {
     format!(
         "files arrive at {offered:.3} Mbps, {:.3} times the {capacity} Mbps of the {of}: the number \

@@ -1,4 +1,4 @@
-//! What holds for every scenario: what is written can be read, the schema agrees, nothing panics.
+//! Laws of every scenario: what is written can be read, the schema agrees, nothing panics.
 
 use anabranch_scenario::{Profile, Recovery, RtoFloor, Scenario, Scheduler, Tcp, schema};
 use proptest::prelude::*;

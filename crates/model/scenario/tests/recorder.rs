@@ -1,4 +1,4 @@
-//! What the recorder makes of samples and totals.
+//! Tables that the recorder makes of samples and totals.
 
 use anabranch_net::{Backlog, Counters, SECOND};
 use anabranch_scenario::recorder::{PathGauge, PathTotals, Recorder, Snapshot, UserGauge};

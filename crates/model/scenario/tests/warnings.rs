@@ -2,7 +2,7 @@
 
 use anabranch_scenario::Scenario;
 
-/// What a scenario with this size of files warns of.
+/// Warnings of a scenario with this size of files.
 fn size_warnings(size: &str) -> Vec<String> {
     let text = format!(
         "algorithm = 'lia'\nmeasure.duration_s = 10\n\
@@ -42,7 +42,7 @@ fn the_tails_of_the_papers_are_no_warning() {
     }
 }
 
-/// What two links of 10 and 20 Mbps warn of with these keys of a flow over both of them.
+/// Warnings of two links of 10 and 20 Mbps with these keys of a flow over both of them.
 fn warnings(flow: &str) -> Vec<String> {
     let text = format!(
         "algorithm = 'lia'\nmeasure = {{ duration_s = 60, warmup_s = 20 }}\n\

@@ -1,4 +1,4 @@
-//! How much a connection of Multipath TCP may have unsent in the kernel.
+//! Limit of the data that a connection of Multipath TCP may have unsent in the kernel.
 //!
 //! Linux accepts data up to its send buffer, two windows. With equal RTTs this is one window more
 //! than each path needs, and new streams wait behind it. With unequal RTTs it is too little: while
@@ -16,25 +16,25 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::core::Core;
 use super::mux::Lane;
 
-/// How long a connection waits that has reached the limit.
+/// Pause of a connection that has reached the limit.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Time until the next look at the paths, s: `PAUSE` and the delay of its timer.
 const LATE_S: f64 = 0.004;
 
-/// What Linux gives a path at once (`MPTCP_SEND_BURST_SIZE`), bytes.
+/// Data that Linux assigns to a path at once (`MPTCP_SEND_BURST_SIZE`), bytes.
 const BURST: f64 = 65_428.0;
 
-/// The limit of one connection.
+/// Limit of one connection.
 #[derive(Debug)]
 pub struct Allowance {
-    /// What may be written before the next look.
+    /// Bytes that may be written before the next look.
     bytes: u64,
     pause: Pin<Box<Sleep>>,
 }
 
 impl Allowance {
-    /// Unknown yet.
+    /// An unknown limit: the first look sets it.
     pub fn new() -> Allowance {
         Allowance {
             bytes: 0,
@@ -47,7 +47,7 @@ impl Allowance {
         while self.bytes == 0 {
             self.bytes = match core.subflows(lane) {
                 Some(mut paths) => {
-                    // What a dead path has not sent is sent over another one later.
+                    // Unsent data of a dead path is sent over another one later.
                     paths.retain(works);
                     allowed(&paths).saturating_sub(core.unsent_in_kernel(lane, &paths))
                 }
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(allowed(&[fast, fast]), 65_428 + 2 * 5600);
         // 1.4 MB/s for 0.2 s.
         assert_eq!(allowed(&[fast, slow]), 65_428 + 6160 + 280_000);
-        // Nothing is on its way over the slower one.
+        // Nothing is in flight over the slower one.
         let idle = Subflow {
             in_flight: 0,
             ..slow

@@ -1,4 +1,4 @@
-//! What all parts of a tunnel share: its end, its counters, its socket.
+//! Shared state of a tunnel's tasks: its end, its counters, its sockets.
 
 use std::io;
 use std::sync::Arc;
@@ -16,31 +16,32 @@ use super::paths::{Paths, whole};
 use super::socket::raise_buffers;
 use crate::Closed;
 
-/// The shared state of a tunnel.
+/// Shared state of a tunnel. Locks are taken in this order: one of `sockets`, `paths`, `stalled`,
+/// `mux`. A holder of one takes only later ones, as `can_join` does, and never two sockets.
 #[derive(Debug)]
 pub struct Core {
     closed: watch::Sender<Option<Closed>>,
-    /// The tasks of the tunnel have ended and its sockets are closed.
+    /// Whether the tasks of the tunnel have ended and its sockets are closed.
     ended: watch::Sender<bool>,
     mux: Mutex<Mux>,
-    /// What tasks wait for that open and accept streams and take datagrams.
+    /// Notifications for tasks that open and accept streams and take datagrams.
     pub changes: Changes,
     /// Duplicates of the sockets of both connections, for their options, until they are closed.
     sockets: [Mutex<Option<Socket>>; 2],
-    /// The congestion control, by its name in the kernel.
+    /// Congestion control, by its name in the kernel.
     rule: String,
     /// Whether the peer has an IPv4 address.
     pub is_ipv4: bool,
     paths: Mutex<Paths>,
-    /// If the rule has a kappa, and it can be set.
+    /// Kappa of the rule; `None` if the rule has none, or if it cannot be set.
     kappas: Option<Kappas>,
-    /// Kappa that was set last, as bits; 0 before.
+    /// Bits of the kappa that was set last; 0 before.
     kappa: AtomicU64,
-    /// The path over which the second connection has stalled last.
+    /// Path over which the second connection stalled last.
     stalled: Mutex<Option<String>>,
 }
 
-/// What has changed, each for one of the tasks that wait for it.
+/// Notifications of changes, each for one of the tasks that wait for it.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// A stream can be opened.
@@ -52,7 +53,7 @@ pub struct Changes {
 }
 
 impl Core {
-    /// A new tunnel over this socket.
+    /// The state of a new tunnel over this socket.
     pub fn new(
         socket: Socket,
         rule: &str,
@@ -77,7 +78,7 @@ impl Core {
         })
     }
 
-    /// Acts on the multiplexer, and wakes the tasks that can go on.
+    /// Calls `act` with the multiplexer, and wakes the tasks that can go on.
     pub fn mux<R>(&self, act: impl FnOnce(&mut Mux) -> R) -> R {
         let mut mux = self.mux.lock();
         let result = act(&mut mux);
@@ -95,7 +96,7 @@ impl Core {
         result
     }
 
-    /// Waits until the multiplexer gives something, which it may after these changes.
+    /// Waits until `take` returns something, which it may after `change`.
     ///
     /// # Errors
     /// If the tunnel is closed, and nothing is left of it.
@@ -133,13 +134,13 @@ impl Core {
         self.mux(|mux| mux.close(None));
     }
 
-    /// Closes the tunnel and gives the peer the reason.
+    /// Closes the tunnel and sends the peer the reason.
     pub fn close_by_user(&self, reason: &str) {
         self.mux(|mux| mux.close(Some(reason)));
         self.close(reason);
     }
 
-    /// An error once the tunnel is closed.
+    /// Checks that the tunnel is open.
     ///
     /// # Errors
     /// If it is closed.
@@ -155,12 +156,12 @@ impl Core {
         closed.expect("it was waited for")
     }
 
-    /// Whether there may be a second connection, and there is none.
+    /// Whether a second connection may join.
     pub fn can_join(&self) -> bool {
         self.socket(Lane::Express).is_none() && self.mux(|mux| mux.can_join())
     }
 
-    /// Adds the second connection; `false` if it may not.
+    /// Adds the second connection. Returns `false` if it may not join.
     pub fn join(&self, socket: Socket) -> bool {
         let mut express = self.socket(Lane::Express);
         let joins = express.is_none() && self.mux(Mux::join);
@@ -177,7 +178,7 @@ impl Core {
         self.ended.send_replace(have_ended);
     }
 
-    /// A connection's socket, until it is closed.
+    /// Socket of a connection, until it is closed.
     pub fn socket(&self, lane: Lane) -> MutexGuard<'_, Option<Socket>> {
         self.sockets[lane as usize].lock()
     }
@@ -207,30 +208,30 @@ impl Core {
         in_subflows.sum::<u64>() + before.and_then(Result::ok).unwrap_or(0)
     }
 
-    /// Suspects the path of the second connection, which has ended.
+    /// Marks the path of the second connection, which has ended, as suspect.
     pub fn stalled(&self, path: &str) {
         *self.stalled.lock() = Some(path.to_owned());
     }
 
-    /// The path that is to be suspected, once.
+    /// Takes the suspect path.
     pub fn take_stalled(&self) -> Option<String> {
         self.stalled.lock().take()
     }
 
-    /// The second connection's state in the kernel, if there is one.
+    /// State of the second connection in the kernel, if there is one.
     pub fn express(&self) -> Option<Subflow> {
         let socket = self.socket(Lane::Express);
         whole(socket.as_ref()?).ok()
     }
 
-    /// The subflows of a connection; `None` if it does not use Multipath TCP, or is closed.
+    /// Subflows of a connection; `None` if it does not use Multipath TCP, or is closed.
     pub fn subflows(&self, lane: Lane) -> Option<Vec<Subflow>> {
         let socket = self.socket(lane);
         mptcp_info(socket.as_ref()?).ok()?
     }
 
-    /// Chooses the congestion control again: a route with `congctl` replaces a socket's congestion
-    /// control when it connects or is accepted, and when a subflow is added.
+    /// Sets the congestion control again: a route with `congctl` replaces that of a socket when it
+    /// connects or is accepted, and when a subflow is added.
     ///
     /// # Errors
     /// If the kernel refuses it.
@@ -242,7 +243,7 @@ impl Core {
         Lane::ALL.into_iter().try_for_each(choose)
     }
 
-    /// The congestion control, by its name in the kernel.
+    /// Congestion control, by its name in the kernel.
     pub fn rule(&self) -> &str {
         &self.rule
     }
@@ -252,12 +253,13 @@ impl Core {
         self.kappas.is_some()
     }
 
-    /// The paths as last read.
+    /// Paths as last read.
     pub fn paths(&self) -> MutexGuard<'_, Paths> {
         self.paths.lock()
     }
 
-    /// Reads the paths' state; whether it is a connection of Multipath TCP, `None` once closed.
+    /// Reads the state of the paths. Returns whether the tunnel uses Multipath TCP, `None` once
+    /// closed.
     pub fn update_paths(&self) -> Option<bool> {
         let express = self.express();
         let socket = self.socket(Lane::Bulk);

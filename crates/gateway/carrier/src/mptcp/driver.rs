@@ -1,4 +1,4 @@
-//! The task of a connection: moves what is sent and received between the multiplexer and TLS.
+//! Task of a connection: moves data between the multiplexer and TLS.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -19,25 +19,25 @@ use super::core::Core;
 use super::mux::{Lane, RECORD};
 use crate::failure::{self, KEY_REFUSED};
 
-/// What is read from the socket at once, bytes: TLS by itself reads 4096.
+/// Size of a read from the socket, bytes: TLS by itself reads 4096.
 const READ: usize = 64 << 10;
 
-/// How long sending the reason of the end may take, and the peer's closing of the connection.
+/// Time limit for sending the reason of the end, and for the peer to close the connection.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// How often the silence is measured.
+/// Interval at which the silence is measured.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How often the second connection is looked at that has sent something.
+/// Interval at which a second connection that has sent something is examined.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Each side sends something after this many ticks.
+/// Ticks after which each side sends something.
 const KEEP_ALIVE: u32 = 5;
 
-/// Longer silence means that the peer, or all paths to it, are dead.
+/// Silence after which the peer, or all paths to it, count as dead.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// Why a tunnel is closed if the peer gives no reason.
+/// Reason of a tunnel that the peer has closed without one.
 pub const CLOSED: &str = "the peer has closed the connection";
 
 /// The socket below TLS.
@@ -48,28 +48,28 @@ pub fn buffered(stream: TcpStream) -> Socket {
     BufReader::with_capacity(READ, stream)
 }
 
-/// What the task owns.
+/// State of the task.
 struct Driver {
     tls: TlsStream<Socket>,
     core: Arc<Core>,
     lane: Lane,
     allowance: Allowance,
     received: Vec<u8>,
-    /// What is being written, and how much of it was.
+    /// Record that is being written; `written` bytes of it were.
     record: Vec<u8>,
     written: usize,
     clock: Interval,
     ticks: u32,
-    /// When data was last received.
+    /// Time at which data was last received.
     heard: Instant,
     look: Pin<Box<Sleep>>,
-    /// Since when something is in flight over the second connection.
+    /// Time since which data has been in flight over the second connection.
     waits_since: Option<Instant>,
 }
 
 /// Runs until the tunnel is closed.
 pub async fn run(mut tls: TlsStream<Socket>, core: Arc<Core>, lane: Lane) {
-    // What is left of a record would leave room for a part of the next one only.
+    // A rest of a record would leave room for only a part of the next.
     match &mut tls {
         TlsStream::Client(tls) => tls.get_mut().1.set_buffer_limit(Some(RECORD)),
         TlsStream::Server(tls) => tls.get_mut().1.set_buffer_limit(Some(RECORD)),
@@ -99,7 +99,7 @@ pub async fn run(mut tls: TlsStream<Socket>, core: Arc<Core>, lane: Lane) {
 }
 
 impl Driver {
-    /// The connection has ended. The tunnel goes on without the second one.
+    /// Handles the end of the connection. The tunnel goes on without the second one.
     fn ended(&self, reason: String) {
         match self.lane {
             Lane::Bulk => self.core.close(reason),
@@ -194,8 +194,8 @@ impl Driver {
     }
 }
 
-/// Whether nothing has been acknowledged for two round trips and a delayed acknowledgement, of what
-/// was in flight for this time.
+/// Whether a connection has stalled: data has been in flight for this time, and no acknowledgement
+/// has arrived for two round trips and a delayed acknowledgement.
 fn is_stalled(tcp: &Subflow, in_flight: Duration) -> bool {
     const SLACK: Duration = Duration::from_millis(150);
     let since_ack = Duration::from_millis(tcp.since_ack_ms.into());

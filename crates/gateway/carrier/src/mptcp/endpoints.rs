@@ -1,6 +1,6 @@
 //! Endpoints of the kernel's path manager: the addresses from which it opens further paths. They
 //! belong to the network namespace, so this adds what is missing and removes only what it added.
-//! What it finds is the operator's, or was left behind by a process that was killed.
+//! Endpoints that it finds are the operator's, or were left behind by a process that was killed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,9 +8,10 @@ use std::net::IpAddr;
 use std::process::{Command, Output};
 
 use anyhow::{Context, bail, ensure};
+use if_addrs::get_if_addrs;
 use parking_lot::Mutex;
 
-/// The endpoints that this process has added, and how many tunnels use each.
+/// Endpoints that this process has added, with the number of tunnels that use each.
 static ADDED: Mutex<BTreeMap<IpAddr, usize>> = Mutex::new(BTreeMap::new());
 
 /// The most paths beyond the first that Linux opens (`MPTCP_PM_ADDR_MAX`).
@@ -22,14 +23,14 @@ pub struct Endpoint {
     address: IpAddr,
     interface: Option<String>,
     backup: bool,
-    /// Whether this process has added it.
+    /// Whether this process has added the endpoint.
     own: bool,
-    /// What was removed and is not added again yet.
+    /// The endpoint as it was before it was removed, until it is added again.
     closed: Option<Found>,
 }
 
 impl Endpoint {
-    /// Adds it, unless the operator has.
+    /// Adds the endpoint, unless the operator has.
     ///
     /// # Errors
     /// If `ip` cannot be run or the kernel refuses.
@@ -59,7 +60,8 @@ impl Endpoint {
         self.address
     }
 
-    /// Removes and adds it, as it was, which ends its paths and makes the kernel open them anew.
+    /// Removes the endpoint and adds it as it was. This ends its paths and makes the kernel open
+    /// them anew.
     ///
     /// # Errors
     /// If `ip` cannot be run or the kernel refuses.
@@ -71,7 +73,7 @@ impl Endpoint {
         }
     }
 
-    /// Removes it, which ends its paths, until it is renewed.
+    /// Removes the endpoint until it is renewed, which ends its paths.
     ///
     /// # Errors
     /// If `ip` cannot be run or the kernel refuses.
@@ -112,8 +114,8 @@ impl Drop for Endpoint {
     }
 }
 
-/// Removes what this process has added, before it ends: tunnels do so a while after they are
-/// closed. Waits for processes.
+/// Removes all endpoints that this process has added, before it ends: tunnels do so a while after
+/// they are closed. Waits for processes.
 pub fn remove_all() {
     let added = std::mem::take(&mut *ADDED.lock());
     added.into_keys().for_each(forget);
@@ -147,7 +149,7 @@ pub fn raise_limit(paths: usize) -> anyhow::Result<()> {
     run(&["limits", "set", "subflow", &paths.to_string()]).map(drop)
 }
 
-/// Makes the kernel send what is outstanding on a path over the others, and not use it, after one
+/// Makes the kernel send a path's outstanding data over the others, and leave the path, after one
 /// retransmission timeout without an acknowledgement instead of four: in the whole namespace.
 pub fn notice_dead_paths_early() {
     const COUNT: &str = "/proc/sys/net/mptcp/stale_loss_cnt";
@@ -202,7 +204,7 @@ fn find(address: IpAddr) -> anyhow::Result<Option<Found>> {
     Ok(shown.lines().find_map(|line| Found::read(line, &address)))
 }
 
-/// Runs `ip mptcp`; its output.
+/// Runs `ip mptcp`. Returns its output.
 fn run(arguments: &[&str]) -> anyhow::Result<String> {
     let result = Command::new("ip").arg("mptcp").args(arguments).output();
     explain(arguments, result)
@@ -222,6 +224,31 @@ fn explain(arguments: &[&str], result: io::Result<Output>) -> anyhow::Result<Str
         complaint.trim()
     );
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Interfaces and their addresses.
+fn all() -> impl Iterator<Item = (String, IpAddr)> {
+    let found = get_if_addrs().into_iter().flatten();
+    found.map(|found| {
+        let address = found.ip();
+        (found.name, address)
+    })
+}
+
+/// The first address of an interface that can reach the peer's family.
+pub fn address_of(interface: &str, ipv4: bool) -> Option<IpAddr> {
+    let usable = |address: &IpAddr| match address {
+        IpAddr::V4(_) => ipv4,
+        IpAddr::V6(v6) => !ipv4 && !v6.is_unicast_link_local(),
+    };
+    let own = all().filter(|(name, _)| name == interface);
+    own.map(|(_, address)| address).find(usable)
+}
+
+/// The interface that has this address.
+pub fn interface_of(address: IpAddr) -> Option<String> {
+    let found = all().find(|(_, other)| *other == address);
+    found.map(|(name, _)| name)
 }
 
 #[cfg(test)]

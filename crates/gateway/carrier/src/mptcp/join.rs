@@ -1,5 +1,5 @@
-//! The second connection of a tunnel: plain TCP over the path with the smallest RTT. The data of
-//! streams that send little need not wait there for bulk, nor for a slower path.
+//! Second connection of a tunnel: plain TCP over the path with the smallest RTT, so that streams
+//! that send little wait neither for bulk data nor for a slower path.
 //!
 //! `far` gives each tunnel a token, over its first connection. `near` connects again, proves its
 //! key and sends the token; `far` answers, and `near` confirms. The tunnel goes on without this
@@ -25,26 +25,31 @@ use crate::keys::PublicKey;
 use crate::tls::Identity;
 use crate::{Condition, PathState};
 
-/// The largest body of the frame with which a connection begins, bytes.
+/// Largest body of the frame with which a connection begins, bytes.
 const LONGEST: usize = 64;
 
-/// How long `near` waits for the first connection's paths.
+/// Longest wait of `near` for the first connection's paths.
 const PATHS: Duration = Duration::from_secs(2);
 
-/// Pauses between attempts: the first, doubled up to the last after failures.
+/// Pause after the first attempt, doubled after each failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Longest pause between attempts.
 const LAST_PAUSE: Duration = Duration::from_secs(64);
 
-/// Period of comparing the paths' RTTs, and how often in a row another path must be the fastest.
+/// Interval at which the RTTs of the paths are compared.
 const PERIOD: Duration = Duration::from_millis(500);
+
+/// Successive comparisons by which another path is the fastest before the second connection changes
+/// to it.
 const SLOWER: u32 = 4;
 
 const THIRD: &str = "a third connection of a tunnel";
 
-/// How often paths are looked at.
+/// Interval at which paths are examined.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The tunnels of `far` that a second connection may join.
+/// Tunnels of `far` that a second connection may join.
 #[derive(Debug, Default)]
 pub struct Invitations(Mutex<HashMap<Token, (PublicKey, Weak<Core>)>>);
 
@@ -60,7 +65,7 @@ impl Invitations {
         core.mux(|mux| mux.invite(&token));
     }
 
-    /// Adds this connection to the tunnel with this token and of this peer.
+    /// Adds this connection to the tunnel with this token and peer.
     ///
     /// # Errors
     /// If there is no such tunnel, it has two connections, or the peer does not confirm.
@@ -101,7 +106,7 @@ pub async fn first_frame(tls: &mut Tls) -> anyhow::Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// Keeps a second connection of `near`'s end until the tunnel is closed.
+/// Maintains a second connection at `near` until the tunnel is closed.
 pub async fn keep(near: config::Near, identity: Arc<Identity>, core: Arc<Core>) {
     let mut pause = FIRST_PAUSE;
     let mut lost = None;
@@ -127,7 +132,7 @@ pub async fn keep(near: config::Near, identity: Arc<Identity>, core: Arc<Core>) 
     }
 }
 
-/// Joins and waits until the connection has ended; the name of its path.
+/// Joins, and waits until the connection has ended. Returns the name of its path.
 async fn once(
     near: &config::Near,
     identity: &Arc<Identity>,
@@ -191,7 +196,8 @@ fn fastest(paths: &[PathState]) -> Option<&PathState> {
     paths.iter().min_by(|a, b| slower(a, b).expect("no NaN"))
 }
 
-/// Whether a path is late, and its smallest RTT, or the last one if it is late, s.
+/// Whether a path is late, and the RTT by which it is compared, s: the smallest, or the latest if
+/// it is late.
 fn delay_s(path: &PathState) -> (bool, f64) {
     const QUEUE_S: f64 = 0.3;
     let last_s = path.rtt_s.unwrap_or(f64::INFINITY);
@@ -215,7 +221,7 @@ async fn send(tls: &mut Tls, frame: &[u8]) -> io::Result<()> {
     tls.flush().await
 }
 
-/// Both ends have agreed: the tunnel has this connection, too.
+/// Adds this connection to the tunnel, after both ends have agreed.
 fn add(core: &Arc<Core>, tls: Tls, socket: Socket) -> anyhow::Result<()> {
     ensure!(core.join(socket), "{THIRD}");
     supervisor(core).spawn(driver::run(tls, core.clone(), Lane::Express));

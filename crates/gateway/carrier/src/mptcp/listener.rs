@@ -1,4 +1,4 @@
-//! `far` accepts tunnels.
+//! Acceptance of tunnels at `far`.
 
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
@@ -17,11 +17,10 @@ use super::join::{self, Invitations};
 use super::mux::{self, Lane, Role};
 use super::paths::Paths;
 use super::{HANDSHAKE, Tls, Tunnel, driver, endpoints, establish, kappas, socket};
-use crate::config::{self, Settings};
+use crate::config::{self, Live, Settings};
 use crate::failure::{self, End};
 use crate::handshakes::{Handshakes, Place, Stage};
 use crate::keys::PublicKey;
-use crate::live::Live;
 use crate::tls::{self, Identity};
 
 /// Time for near's first message, which follows the TCP connection at once.
@@ -81,7 +80,7 @@ impl Listener {
         self.settings.set(settings.clone());
     }
 
-    /// Handshakes that failed.
+    /// Number of handshakes that have failed.
     pub fn refused(&self) -> u64 {
         self.handshakes.failures()
     }
@@ -96,7 +95,7 @@ impl Listener {
     }
 }
 
-/// What the task that accepts needs.
+/// State of the task that accepts.
 struct AcceptAll {
     listener: tokio::net::TcpListener,
     identity: Arc<Identity>,
@@ -128,7 +127,7 @@ async fn accept_all(all: AcceptAll) {
         let all = all.clone();
         tokio::spawn(async move {
             match accept_one(stream, peer.ip(), &all, place).await {
-                // Fails if nobody accepts any more.
+                // An error means that nobody accepts any more.
                 Ok(Some(tunnel)) => drop(all.tunnels.send(tunnel).await),
                 Ok(None) => {}
                 Err(error) => all.handshakes.failed(peer, &error),
@@ -137,7 +136,7 @@ async fn accept_all(all: AcceptAll) {
     }
 }
 
-/// Whether a socket that gives this error to accept(2) accepts no more.
+/// Whether a socket accepts no more after this error of accept(2).
 fn is_final(error: &io::Error) -> bool {
     let code = error.raw_os_error();
     code.is_some_and(|code| [libc::EBADF, libc::EINVAL, libc::ENOTSOCK].contains(&code))
@@ -147,7 +146,7 @@ fn failed(error: io::Error) -> anyhow::Error {
     anyhow::Error::msg(failure::of_handshake(&error, End::Far))
 }
 
-/// Accepts a connection: a tunnel, or `None` if it has joined one or is empty.
+/// Accepts a connection. Returns a tunnel, or `None` if the connection has joined one or is empty.
 async fn accept_one(
     stream: TcpStream,
     peer: IpAddr,

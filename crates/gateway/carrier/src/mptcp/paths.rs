@@ -1,4 +1,4 @@
-//! The paths of a tunnel as the kernel reports them.
+//! Paths of a tunnel as the kernel reports them.
 //!
 //! The kernel counts for each path that it opens. A path of the configuration may be opened several
 //! times in the life of a tunnel, and its counters are the sums.
@@ -10,24 +10,24 @@ use anabranch_control::MAX_WINDOW;
 use anabranch_sockets::{Subflow, mptcp_info, tcp_info};
 use socket2::Socket;
 
-use super::interfaces::interface_of;
+use super::endpoints::interface_of;
 use super::mux::Lane;
 use crate::config::{self, Role};
 use crate::{Condition, PathState};
 
-/// The number of peer addresses that `far` distinguishes; further paths count with the last.
+/// Number of peer addresses that `far` distinguishes; further paths count with the last.
 const MOST: usize = 32;
 
 /// Headers of IP and TCP without options, bytes.
 const HEADERS_IPV4: u64 = 40;
 const HEADERS_IPV6: u64 = 60;
 
-/// The paths of a tunnel.
+/// Paths of a tunnel.
 #[derive(Debug)]
 pub struct Paths {
     rows: Vec<Row>,
     is_near: bool,
-    /// Whether it is a connection of Multipath TCP; `None` until known.
+    /// Whether the connection is one of Multipath TCP; `None` until known.
     pub multipath: Option<bool>,
     has_ended: bool,
 }
@@ -35,19 +35,19 @@ pub struct Paths {
 /// A path.
 #[derive(Debug)]
 pub struct Row {
-    /// As configured, or as seen by `far`.
+    /// Configured name, or the address that `far` sees.
     pub name: String,
-    /// The address by which its subflows are recognised: own, on `far` the peer's.
+    /// Address by which its subflows are recognised: the own one, on `far` the peer's.
     pub address: Option<IpAddr>,
-    /// As configured.
+    /// Configured interface.
     pub interface: Option<String>,
-    /// As configured.
+    /// Configured role.
     pub role: Role,
     /// Whether the address is configured; otherwise it is one of the interface's.
     pub is_fixed: bool,
     local: Option<IpAddr>,
-    /// The subflows of both connections. The second one is idle most of the time, so it does not
-    /// show whether the path works.
+    /// Subflows of both connections. The second one is idle most of the time, so it does not show
+    /// whether the path works.
     subflows: [Vec<Subflow>; 2],
     /// Counters of the subflows that are gone.
     past: Counters,
@@ -91,13 +91,13 @@ pub fn whole(socket: &Socket) -> io::Result<Subflow> {
 
 /// Whether a path works: it may be open although nothing returns over it.
 fn works(subflow: &Subflow) -> bool {
-    /// Timeouts in a row without an acknowledgement.
+    /// Successive timeouts without an acknowledgement after which a path does not work.
     const TIMEOUTS: u8 = 2;
     subflow.open && subflow.backoff < TIMEOUTS
 }
 
 impl Paths {
-    /// The paths of `near`, as configured.
+    /// Paths of `near`, as configured.
     pub fn near(paths: &[config::Path]) -> Paths {
         let row = |path: &config::Path| Row {
             interface: path.interface.clone(),
@@ -113,7 +113,7 @@ impl Paths {
         }
     }
 
-    /// The paths of `far`, which learns them as they open.
+    /// Paths of `far`, which learns them as they open.
     pub fn far() -> Paths {
         Paths {
             rows: Vec::new(),
@@ -178,7 +178,7 @@ impl Paths {
         Ok(vec![whole(socket)?])
     }
 
-    /// The row of a subflow, which is made if there is none.
+    /// Row of a subflow, which is added if there is none.
     fn index(&mut self, subflow: &Subflow) -> usize {
         let end = if self.is_near {
             subflow.local
@@ -205,7 +205,7 @@ impl Paths {
         self.rows.len() - 1
     }
 
-    /// The tunnel is closed: paths neither open nor die any more.
+    /// Records that the tunnel is closed: paths neither open nor die any more.
     pub fn end(&mut self) {
         self.has_ended = true;
         for row in self.rows.iter().filter(|row| is_used(row.condition)) {
@@ -213,7 +213,7 @@ impl Paths {
         }
     }
 
-    /// What [`Tunnel::paths`](crate::Tunnel::paths) gives.
+    /// States for [`Tunnel::paths`](crate::Tunnel::paths).
     pub fn states(&self) -> Vec<PathState> {
         self.rows.iter().map(Row::state).collect()
     }
@@ -235,34 +235,34 @@ impl Row {
         }
     }
 
-    /// Whether data is acknowledged over it.
+    /// Whether data sent over the path is acknowledged.
     pub fn works(&self) -> bool {
         is_used(self.condition) && !self.has_timed_out()
     }
 
-    /// Whether what this end has sent last was not acknowledged in time.
+    /// Whether the data that this end sent last was not acknowledged in time.
     pub fn has_timed_out(&self) -> bool {
         let mut present = self.present().iter();
         present.any(|subflow| subflow.open && subflow.backoff > 0)
     }
 
-    /// Address, interface and whether it is a backup: its endpoint.
+    /// Endpoint of the path: address, interface, and whether it is a backup.
     pub fn endpoint(&self) -> (Option<IpAddr>, Option<String>, bool) {
         let is_backup = self.role == Role::Backup;
         (self.address, self.interface.clone(), is_backup)
     }
 
-    /// Whether it should be opened anew.
+    /// Whether the path should be opened anew.
     pub fn is_missing(&self) -> bool {
         matches!(self.condition, Condition::Opening | Condition::Dead)
     }
 
-    /// The subflows of the first connection.
+    /// Subflows of the first connection.
     fn present(&self) -> &[Subflow] {
         &self.subflows[Lane::Bulk as usize]
     }
 
-    /// Takes what the kernel reports; how the path has changed, if it has opened or ended.
+    /// Takes the kernel's report. Returns the change of the path, if it has opened or ended.
     fn update(&mut self, seen: [Vec<Subflow>; 2], multipath: bool) -> Option<&'static str> {
         for (subflows, seen) in self.subflows.iter_mut().zip(seen) {
             for before in std::mem::replace(subflows, seen) {
@@ -335,4 +335,119 @@ fn is_used(condition: Condition) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn subflow(local: [u8; 4], port: u16, segments_sent: u32) -> Subflow {
+        Subflow {
+            local: Some((local, port).into()),
+            remote: Some(([10, 0, 9, 9], 443).into()),
+            open: true,
+            rtt_us: 20_000,
+            bytes_sent: u64::from(segments_sent) * 1000,
+            segments_sent,
+            ..Subflow::default()
+        }
+    }
+
+    #[test]
+    fn counters_of_a_path_include_its_earlier_subflows() {
+        let mut row = Row::new("a".to_owned(), None);
+        row.update([vec![subflow([10, 0, 0, 1], 1, 5)], vec![]], true);
+        row.update([vec![subflow([10, 0, 0, 1], 1, 7)], vec![]], true);
+        assert_eq!((row.state().sent_packets, row.state().deaths), (7, 0));
+        row.update([vec![], vec![]], true);
+        assert_eq!((row.condition, row.state().deaths), (Condition::Dead, 1));
+        row.update([vec![subflow([10, 0, 0, 1], 2, 1)], vec![]], true);
+        assert_eq!(row.condition, Condition::Up);
+        // 7 + 1 segments of 1000 bytes and 40 of headers.
+        assert_eq!(
+            (row.state().sent_packets, row.state().sent_bytes),
+            (8, 8 * 1040)
+        );
+    }
+
+    #[test]
+    fn a_path_without_acknowledgements_is_dead() {
+        let mut row = Row::new("a".to_owned(), None);
+        let healthy = subflow([10, 0, 0, 1], 1, 5);
+        row.update([vec![healthy], vec![]], true);
+        row.update(
+            [
+                vec![Subflow {
+                    backoff: 2,
+                    ..healthy
+                }],
+                vec![],
+            ],
+            true,
+        );
+        assert_eq!((row.condition, row.deaths), (Condition::Dead, 1));
+        row.update(
+            [
+                vec![Subflow {
+                    backoff: 3,
+                    ..healthy
+                }],
+                vec![],
+            ],
+            true,
+        );
+        assert_eq!(row.deaths, 1);
+        row.update([vec![healthy], vec![]], true);
+        assert_eq!(row.condition, Condition::Up);
+    }
+
+    #[test]
+    fn a_subflow_that_is_not_bound_yet_is_no_path() {
+        let mut paths = Paths::far();
+        let bound = subflow([10, 0, 9, 9], 443, 1);
+        let local = subflow([0, 0, 0, 0], 0, 0);
+        let remote = Subflow {
+            remote: Some(([0, 0, 0, 0], 0).into()),
+            ..bound
+        };
+        paths.take(
+            [local, bound, remote]
+                .map(|it| (Lane::Bulk, it))
+                .into_iter(),
+        );
+        let states = paths.states();
+        let names: Vec<&str> = states.iter().map(|state| &*state.name).collect();
+        assert_eq!(names, ["10.0.9.9"]);
+    }
+
+    #[test]
+    fn each_line_of_a_path_that_opens_is_followed_by_one_of_its_end() {
+        let mut row = Row::new("a".to_owned(), None);
+        let healthy = subflow([10, 0, 0, 1], 1, 5);
+        let dead = Subflow {
+            backoff: 2,
+            ..healthy
+        };
+        let mut lines = Vec::new();
+        for seen in [healthy, healthy, dead, dead, healthy, dead] {
+            lines.extend(row.update([vec![seen], vec![]], true));
+        }
+        let end = "path dead: nothing returns over it";
+        assert_eq!(lines, ["path opened", end, "path works again", end]);
+        // Plain TCP has another path.
+        row.update([vec![healthy], vec![]], true);
+        let off = row.update([vec![], vec![]], false);
+        assert_eq!(off, Some("path closed: it is off"));
+    }
+
+    #[test]
+    fn far_learns_paths_in_the_order_in_which_they_open() {
+        let mut paths = Paths::far();
+        let from = |last: u8| Subflow {
+            remote: Some(([10, 0, 0, last], 1).into()),
+            ..subflow([10, 0, 9, 9], 443, 1)
+        };
+        assert_eq!([5, 3, 5].map(|last| paths.index(&from(last))), [0, 1, 0]);
+        for last in 6..=99 {
+            paths.index(&from(last));
+        }
+        assert_eq!(paths.rows.len(), MOST);
+    }
+}

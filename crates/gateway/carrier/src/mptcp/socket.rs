@@ -1,4 +1,4 @@
-//! The tunnel's socket: Multipath TCP, or TCP where the kernel has none.
+//! Sockets of a tunnel: Multipath TCP, or TCP where the kernel has none.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,12 +12,10 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use crate::config;
-use crate::failure;
-use crate::race::race;
-use crate::socket::Opened;
+use crate::socket::{Opened, race};
+use crate::{config, failure};
 
-/// How long a connection to one address may take: SYN is sent again after 1 s and 3 s.
+/// Time limit of a connection to one address: SYN is sent again after 1 s and 3 s.
 const CONNECT: Duration = Duration::from_secs(4);
 
 /// Connects to `far` over this path.
@@ -76,12 +74,12 @@ pub fn listen(address: SocketAddr, rule: &str) -> anyhow::Result<TcpListener> {
     Ok(TcpListener::from_std(socket.into())?)
 }
 
-/// A socket that accepts connections inherits its options.
+/// A new socket. A socket that accepts connections passes its options on to them.
 fn open(domain: Domain, rule: &str, protocol: Protocol) -> anyhow::Result<Socket> {
     let socket = match Socket::new(domain, Type::STREAM, Some(protocol)) {
         Ok(socket) => socket,
         Err(error) if protocol == Protocol::TCP => return Err(error.into()),
-        // Not compiled in, not enabled (net.mptcp.enabled), not allowed.
+        // Multipath TCP is not compiled in, not enabled (net.mptcp.enabled), or not allowed.
         Err(error) => {
             static LOGGED: std::sync::Once = std::sync::Once::new();
             LOGGED.call_once(|| {
@@ -102,21 +100,21 @@ fn open(domain: Domain, rule: &str, protocol: Protocol) -> anyhow::Result<Socket
 /// # Errors
 /// If the kernel refuses them.
 pub fn prepare(socket: &Socket) -> io::Result<()> {
-    /// Data that the kernel takes before it can be sent, bytes. What waits here is neither in turn
-    /// nor behind datagrams.
+    /// Data that the kernel takes before it can be sent, bytes. It takes no turns and may precede
+    /// datagrams.
     const UNSENT: u32 = 32 << 10;
     // For plain TCP; Multipath TCP has its limit in `allowance`.
     let _ = socket.set_tcp_notsent_lowat(UNSENT);
     socket.set_tcp_nodelay(true)
 }
 
-/// Makes the buffers of a connection of Multipath TCP so large that they are no limit: that of
-/// unsent data is in `allowance`, and what is received is read at once. Linux would enlarge the
-/// receive buffer of a connection that was idle only in seconds. Without CAP_NET_ADMIN, Linux sizes
-/// them.
+/// Makes the buffers of a connection of Multipath TCP so large that they are no limit: `allowance`
+/// limits unsent data, and received data is read at once. Linux would take seconds to enlarge the
+/// receive buffer of a connection that was idle. Without CAP_NET_ADMIN, Linux sizes them.
 pub fn raise_buffers(socket: &Socket) {
-    /// Halves of them, bytes: Linux doubles them.
+    /// Half of the send buffer, bytes: Linux doubles it.
     const SEND: usize = 32 << 20;
+    /// Half of the receive buffer, bytes.
     const RECEIVE: usize = 16 << 20;
     if let Ok(Some(_)) = mptcp_info(socket) {
         let _ = set_socket_send_buffer_size_force(socket, SEND);
@@ -132,7 +130,7 @@ pub fn duplicate(stream: &TcpStream) -> io::Result<Socket> {
     Ok(stream.as_fd().try_clone_to_owned()?.into())
 }
 
-/// The rule's name in the kernel.
+/// Name of the rule in the kernel.
 ///
 /// # Errors
 /// If it is not registered, or has parameters, which are fixed when it is loaded.

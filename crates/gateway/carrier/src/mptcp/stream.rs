@@ -1,4 +1,4 @@
-//! The ends of a stream that its users have.
+//! Users' ends of a stream.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::core::Core;
 use crate::{Incoming, Outgoing, Stream};
 
-/// The stream of this number, which was opened or accepted.
+/// The stream with this number, which was opened or accepted.
 pub fn new(id: u32, core: &Arc<Core>) -> Stream {
     let core = || core.clone();
     Stream {
@@ -34,7 +34,7 @@ impl AsyncWrite for Writer {
         self.core.mux(|mux| mux.poll_write(self.id, bytes, cx))
     }
 
-    /// What is queued is being sent.
+    /// Succeeds at once: queued data is being sent.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -1,9 +1,9 @@
-//! How much data streams have accepted, and how much of it was never sent.
+//! Data that streams have accepted, and the part of it that was never sent.
 //!
-//! The library does not say how much it has sent, but how large the packets are that were
-//! acknowledged and that are in flight. Their headers are estimated from the last interval between
-//! two moments at which everything had been acknowledged. The error is therefore 0 when everything
-//! is acknowledged, and grows with what is carried until the next such moment.
+//! The library reports the sizes of acknowledged packets and of those in flight, headers included.
+//! The share of headers is estimated from the last interval between two moments at which everything
+//! had been acknowledged. The error is therefore 0 when everything is acknowledged, and grows with
+//! the data carried until the next such moment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 /// Share of stream data in packets before it was measured: 1414 of 1452 bytes.
 const TYPICAL_PAYLOAD: f64 = 0.974;
 
-/// An interval in which less was carried says little about headers, bytes.
+/// Least data in an interval from which the headers are estimated, bytes.
 const WORTH_MEASURING: u64 = 1 << 20;
 
 /// A tunnel's account.
@@ -25,14 +25,14 @@ pub(super) struct Account {
 
 #[derive(Debug)]
 struct Estimate {
-    /// Share of payload in what is sent.
+    /// Share of payload in the bytes sent.
     payload: f64,
-    /// Accepted and acknowledged when everything was acknowledged last, bytes.
+    /// Bytes accepted and acknowledged when everything was acknowledged last.
     empty_at: (u64, u64),
 }
 
 impl Account {
-    /// Nothing accepted yet.
+    /// An account with nothing accepted.
     pub fn new() -> Account {
         Account {
             accepted: AtomicU64::new(0),
@@ -43,7 +43,7 @@ impl Account {
         }
     }
 
-    /// A stream has accepted this much, bytes.
+    /// Counts bytes that a stream has accepted.
     pub fn accept(&self, bytes: usize) {
         self.accepted.fetch_add(bytes as u64, Ordering::Relaxed);
     }

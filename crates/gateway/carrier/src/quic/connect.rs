@@ -1,4 +1,4 @@
-//! `near` connects: over the first path that can.
+//! Connection of `near` to `far`, over the first path that answers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use crate::failure;
 use crate::tls::Identity;
 use crate::udp::{self, Udp};
 
-/// How long the paths may take to answer a probe before the handshake is tried over one that has
-/// not: `far` may be a server that does not answer probes.
+/// Time for all paths to answer a probe before a handshake is tried over one that has not: `far`
+/// may be a server that does not answer probes.
 const PROBING: Duration = Duration::from_secs(1);
 
-/// How long the other paths may then take to find an address of `far` that answers.
+/// Further time for the other paths to find an address of `far` that answers.
 const CHOICE: Duration = Duration::from_millis(250);
 
-/// How often each path is probed meanwhile.
+/// Interval of the probes of each path.
 const PROBE: Duration = Duration::from_millis(200);
 
-/// How long a handshake may take over one path, if others can be tried. The library sends its first
+/// Time limit of a handshake over one path, if others can be tried. The library sends its first
 /// datagram again after 1 s and 2 s.
 const HANDSHAKE: Duration = Duration::from_secs(4);
 
-/// How often answers are looked for.
+/// Interval at which answers are looked for.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// A connection over one path.
@@ -37,7 +37,7 @@ pub(super) struct Connected {
     pub endpoint: Client,
     pub connection: Connection,
     pub sockets: Arc<Sockets>,
-    /// The path.
+    /// Index of the path.
     pub first: usize,
 }
 
@@ -49,7 +49,7 @@ struct Candidate {
     far: SocketAddr,
 }
 
-/// Connects over the path that answers first, to the address of `far` that answers there. Those
+/// Connects over the path that answers first, to the address of `far` that answers there. Paths
 /// that have not answered are tried all at once.
 pub(super) async fn connect(
     udp: &Arc<dyn Udp>,
@@ -101,7 +101,7 @@ pub(crate) async fn answers(near: &config::Near) -> bool {
     order.iter().any(|(_, has_answered)| *has_answered)
 }
 
-/// For each path the addresses of `far` in its family, at least one.
+/// Addresses of `far` in the family of each path, at least one.
 fn candidates(near: &config::Near) -> anyhow::Result<Vec<Candidate>> {
     let mut candidates = Vec::new();
     for (path, config) in near.paths.iter().enumerate() {
@@ -120,8 +120,8 @@ fn candidates(near: &config::Near) -> anyhow::Result<Vec<Candidate>> {
     Ok(candidates)
 }
 
-/// The candidates of the paths that may be used, and whether each has answered a probe: those that
-/// have first, the fastest first; backups last.
+/// Candidates of the paths that may be used, and whether each has answered a probe. Those that have
+/// come first, the fastest first; backups come last.
 async fn order(
     udp: &Arc<dyn Udp>,
     paths: &[config::Path],

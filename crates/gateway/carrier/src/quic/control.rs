@@ -1,4 +1,4 @@
-//! What `near` says to `far` about its paths: lines of JSON on a stream of their own.
+//! Messages of `near` to `far` about its paths: lines of JSON on a stream of their own.
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
@@ -9,24 +9,24 @@ use crate::config::{self, is_name};
 /// Longest line, bytes.
 const MAX_LINE: u64 = 4096;
 
-/// A path opens.
+/// Message: a path opens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Opens {
-    /// The library's number.
+    /// Number of the path in the library.
     pub id: u32,
-    /// As configured.
+    /// Configured name.
     pub name: String,
-    /// As configured.
+    /// Configured role.
     pub role: config::Role,
-    /// As configured.
+    /// Configured weight.
     pub weight: f64,
-    /// As configured.
+    /// Configured rate, Mbit/s.
     pub rate_mbps: Option<f64>,
 }
 
 impl Opens {
-    /// This path opens with this number.
+    /// The message that this path opens with this number.
     pub fn new(id: u32, path: &config::Path) -> Opens {
         Opens {
             id,
@@ -52,11 +52,11 @@ pub(super) async fn write(stream: &mut Sending, message: &Opens) -> anyhow::Resu
     Ok(())
 }
 
-/// Reads messages.
+/// Reader of messages.
 pub(super) struct Reader<S = Receiving>(BufReader<S>);
 
 impl<S: AsyncRead + Unpin> Reader<S> {
-    /// Reads from this stream.
+    /// A reader of this stream.
     pub fn new(stream: S) -> Reader<S> {
         Reader(BufReader::new(stream))
     }
@@ -64,7 +64,7 @@ impl<S: AsyncRead + Unpin> Reader<S> {
     /// The next message; `None` at the end of the stream.
     ///
     /// # Errors
-    /// If the peer sends anything else.
+    /// If the peer sends anything but a message.
     pub async fn read(&mut self) -> anyhow::Result<Option<Opens>> {
         let mut line = Vec::new();
         let read = (&mut self.0)

@@ -1,4 +1,5 @@
-//! Credit: how much of each stream its sender may send, as the receiver's [`Windows`] say.
+//! Credit: the position up to which the sender of each stream may send, by the receiver's
+//! [`Windows`].
 //!
 //! The library has one window for all streams. With it as the only one, a few streams that are not
 //! read would use up what all of them may have unread. Each end therefore sends the limits of the
@@ -19,17 +20,17 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use super::library::{Connection, Receiving, Sending};
 use crate::window::{FIRST, Read, Windows};
 
-/// How often stalled streams are looked for.
+/// Interval of the search for stalled streams.
 const RELIEVE: Duration = Duration::from_millis(500);
 
-/// The limit of a stream that nobody reads any more: writing it fails or is in vain.
+/// Limit of a stream that nobody reads any more: writing to it fails or has no effect.
 const NO_LIMIT: u64 = u64::MAX;
 
-/// The credit of a tunnel's streams in both directions.
+/// Credit of a tunnel's streams in both directions.
 #[derive(Debug)]
 pub(super) struct Credit {
     incoming: Mutex<Incoming>,
-    /// There are limits to be sent.
+    /// Notification of limits to send.
     changed: Notify,
     outgoing: Mutex<Outgoing>,
 }
@@ -37,7 +38,7 @@ pub(super) struct Credit {
 #[derive(Debug)]
 struct Incoming {
     windows: Windows,
-    /// Cancelled to reset a stream.
+    /// Tokens whose cancellation resets a stream.
     resets: HashMap<u64, CancellationToken>,
     /// Limits to be sent.
     changed: HashMap<u64, u64>,
@@ -49,7 +50,7 @@ struct Outgoing {
     is_closed: bool,
 }
 
-/// What the peer has granted, and the writer that waits for more.
+/// Position that the peer has granted, and the writer that waits for more.
 #[derive(Debug)]
 struct Granted {
     limit: u64,
@@ -57,7 +58,7 @@ struct Granted {
 }
 
 impl Credit {
-    /// The credit of a tunnel whose windows may grow by this much together, bytes.
+    /// Credit of a tunnel whose windows may together grow by `budget` bytes.
     pub fn new(budget: usize) -> Arc<Credit> {
         Arc::new(Credit {
             incoming: Mutex::new(Incoming {
@@ -123,8 +124,8 @@ impl Credit {
         }
     }
 
-    /// Adds a stream from the peer, of which it may send [`FIRST`] bytes; ready when it is to be
-    /// reset.
+    /// Adds a stream from the peer with a window of [`FIRST`] bytes. The future is ready when the
+    /// stream is to be reset.
     pub fn open_incoming(&self, id: u64) -> WaitForCancellationFutureOwned {
         let reset = CancellationToken::new();
         let mut incoming = self.incoming.lock();
@@ -133,13 +134,13 @@ impl Credit {
         reset.cancelled_owned()
     }
 
-    /// Changes by how much the windows may grow together, bytes.
+    /// Changes the budget by which the windows may grow together, bytes.
     pub fn set_budget(&self, budget: usize) {
         self.incoming.lock().windows.set_budget(budget as u64);
     }
 
-    /// Notes what a reader has done; the position up to which the peer may send now, if that has
-    /// changed.
+    /// Records a reader's progress. Returns the position up to which the peer may send now, if it
+    /// has changed.
     pub fn read(&self, id: u64, read: Read) -> Option<u64> {
         let mut incoming = self.incoming.lock();
         let limit = incoming.windows.read(id, read, Instant::now())?;

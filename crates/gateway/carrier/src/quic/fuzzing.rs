@@ -1,4 +1,4 @@
-//! What the fuzzed checks of the gateway reach of this module's private parts.
+//! Access of the gateway's fuzzed checks to private parts of this module.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use tokio::io::ReadBuf;
 use tokio::time::Instant;
 
 use super::control::Reader;
-use super::far::{Announced, entry_of};
-use super::reader::{Order, Waiting};
+use super::paths::{Announced, entry_of};
+use super::stream::{Order, Waiting};
 use crate::window::{FIRST, Read, Windows};
 
-/// Does what `far` does with what `near` says about its paths, of which those with an even number
-/// open at once. Most paths that it remembered: those that have been open, and those announced.
+/// Handles messages of `near` as `far` does; paths with an even number open at once. Returns the
+/// most paths that `far` remembered: those that have been open, and those announced.
 pub fn paths(said: &[u8]) -> (usize, usize) {
     let (mut entries, mut announced) = (Vec::new(), Announced::default());
     let mut reader = Reader::new(said);
@@ -41,7 +41,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream of a tunnel of which this much may wait, bytes.
+    /// A stream of a tunnel whose windows may together grow by `budget` bytes.
     pub fn new(budget: u64) -> Stream {
         let mut windows = Windows::new(budget);
         windows.open(0, Instant::now());
@@ -53,7 +53,7 @@ impl Stream {
         }
     }
 
-    /// A piece arrives, when nothing is in order; `false` if the peer must not send it.
+    /// Adds a piece, when nothing is in order. Returns `false` if the peer must not send it.
     pub fn add(&mut self, offset: u64, piece: Bytes) -> bool {
         self.order.add(offset, piece, self.limit)
     }
@@ -80,7 +80,7 @@ impl Stream {
         self.order.waiting()
     }
 
-    /// The position up to which the peer may send.
+    /// Position up to which the peer may send.
     pub fn limit(&self) -> u64 {
         self.limit
     }

@@ -1,27 +1,32 @@
 //! The QUIC library behind an interface of our own: this module alone knows it, so that another can
 //! take its place. It is noq, which has several paths per connection.
 
+mod endpoint;
+mod path;
+mod sockets;
+pub mod udp;
+
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
 use anabranch_quic::controller::SharedController;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use noq::{
-    ConnectionError, FourTuple, PathEvent, PathEvents, PathId, PathStatus, SendDatagramError,
-    VarInt,
+    ConnectionError, FourTuple, PathEvent, PathEvents, PathId, PathStatus, ReadError, RecvStream,
+    SendDatagramError, SendStream, UnorderedRecvStream, VarInt,
 };
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use crate::{Closed, Limits, NotSent, printable};
 
-mod endpoint;
-mod path;
-mod settings;
-mod sockets;
-mod stream;
-pub mod udp;
-
 pub use endpoint::{Client, Incoming, Server, check};
-pub use path::{Counters, LastPath, Path};
+pub use path::{Counters, LastPath, OpenPath};
 pub use sockets::{Slot, Sockets};
-pub use stream::{Failure, Pieces, Receiving, Sending};
 
 /// IPv4 and UDP headers of a datagram, bytes.
 pub const UDP_HEADERS: u64 = 20 + 8;
@@ -34,7 +39,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The controller of its paths.
+    /// Controller of its paths.
     pub fn controller(&self) -> &SharedController {
         &self.controller
     }
@@ -70,7 +75,7 @@ impl Connection {
         let sent = self.inner.send_datagram(datagram);
         sent.map_err(|error| match error {
             SendDatagramError::ConnectionLost(error) => NotSent::Closed(closed(error)),
-            // The peer takes datagrams, because it is such an end, too.
+            // The peer accepts datagrams, as this end does.
             SendDatagramError::TooLarge
             | SendDatagramError::UnsupportedByPeer
             | SendDatagramError::Disabled => {
@@ -81,7 +86,7 @@ impl Connection {
 
     /// Datagrams that wait to be sent, bytes.
     pub fn datagrams_waiting_bytes(&self) -> usize {
-        settings::DATAGRAM_SEND_BUFFER - self.inner.datagram_send_buffer_space()
+        endpoint::DATAGRAM_SEND_BUFFER - self.inner.datagram_send_buffer_space()
     }
 
     /// The next datagram from the peer.
@@ -89,17 +94,17 @@ impl Connection {
         self.inner.read_datagram().await.map_err(closed)
     }
 
-    /// Waits until it is closed.
+    /// Waits until the connection is closed.
     pub async fn closed(&self) -> Closed {
         closed(self.inner.closed().await)
     }
 
-    /// Whether it is closed.
+    /// Whether the connection is closed.
     pub fn is_closed(&self) -> bool {
         self.inner.close_reason().is_some()
     }
 
-    /// Closes it with a code of our own: 0 as its user wants, 2 because of the peer's fault. The
+    /// Closes the connection with a code of our own: 0 for its user, 2 for a fault of the peer. The
     /// first reason counts: the library would replace it.
     pub fn close(&self, code: u32, reason: &str) {
         if !self.is_closed() {
@@ -109,19 +114,19 @@ impl Connection {
 
     /// Changes the limits of streams and buffers.
     pub fn set_limits(&self, limits: &Limits) {
-        settings::set_limits(&self.inner, limits);
+        endpoint::set_limits(&self.inner, limits);
     }
 
     /// Begins to open another path, if the peer has issued connection ids for it.
-    pub fn open_path(&self, slot: &Slot, is_backup: bool) -> Option<Path> {
+    pub fn open_path(&self, slot: &Slot, is_backup: bool) -> Option<OpenPath> {
         let tuple = FourTuple::new(slot.far(), Some(slot.tag()));
         let opening = self.inner.open_path(tuple, path::status(is_backup));
-        Path::new(self, opening.path_id()?)
+        OpenPath::new(self, opening.path_id()?)
     }
 
     /// The path with this number, if it is open.
-    pub fn path(&self, number: u32) -> Option<Path> {
-        Path::new(self, number.into())
+    pub fn path(&self, number: u32) -> Option<OpenPath> {
+        OpenPath::new(self, number.into())
     }
 
     /// Whether the path with this number is open.
@@ -129,26 +134,26 @@ impl Connection {
         self.inner.path(number.into()).is_some()
     }
 
-    /// What happens to its paths from now on.
+    /// Events of its paths from now on.
     pub fn events(&self) -> Events {
         Events(self.inner.path_events())
     }
 }
 
-/// What happens to the paths of a connection.
+/// Events of a connection's paths.
 pub struct Events(PathEvents);
 
-/// Something that has happened to the path with this number.
+/// Event of the path with this number.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
-    /// It was closed, by either end or by the library.
+    /// The path was closed, by either end or by the library.
     Abandoned(u32),
-    /// The peer prefers other paths to it, or does not.
+    /// The peer prefers other paths to it, or no longer does.
     IsBackup(u32, bool),
 }
 
 impl Events {
-    /// What has happened meanwhile.
+    /// Takes the events since the last call.
     pub fn take(&mut self) -> Vec<Event> {
         let mut taken = Vec::new();
         while let Some(Some(event)) = self.0.next().now_or_never() {
@@ -165,12 +170,12 @@ impl Events {
     }
 }
 
-/// The library shows the number, and does not give it otherwise.
+/// Number of a path, which the library gives only as text.
 fn number(id: PathId) -> u32 {
     id.to_string().parse().expect("a path's number")
 }
 
-/// Why a connection failed.
+/// Reason of a connection's failure.
 fn closed(error: ConnectionError) -> Closed {
     Closed(match error {
         ConnectionError::ApplicationClosed(close) if !close.reason.is_empty() => {
@@ -180,10 +185,151 @@ fn closed(error: ConnectionError) -> Closed {
         ConnectionError::TimedOut => {
             format!(
                 "nothing from the peer over any path for {:?}",
-                settings::GIVE_UP
+                endpoint::GIVE_UP
             )
         }
         ConnectionError::Reset => "the peer has no such tunnel any more: it was restarted".into(),
         error => printable(error.to_string().as_bytes()),
     })
+}
+
+/// Code of a stream that is reset before its end.
+const NOT_FINISHED: VarInt = VarInt::from_u32(1);
+
+/// Code of a stream whose peer has sent more than it may.
+const BEYOND: VarInt = VarInt::from_u32(2);
+
+/// A stream to the peer.
+#[derive(Debug)]
+pub struct Sending(SendStream);
+
+impl Sending {
+    fn new(stream: SendStream) -> Sending {
+        Sending(stream)
+    }
+
+    /// Number of the stream, which both ends know.
+    pub fn id(&self) -> u64 {
+        self.0.id().into()
+    }
+
+    /// Writes at once what the windows of stream and connection allow. Without data it is an error
+    /// if the peer has stopped the stream, and pending if the connection's window is used up.
+    pub fn poll_write(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        AsyncWrite::poll_write(Pin::new(&mut self.0), cx, data)
+    }
+
+    /// Writes all data.
+    pub async fn write_all(&mut self, data: &[u8]) -> io::Result<()> {
+        Ok(self.0.write_all(data).await?)
+    }
+
+    /// Ends the stream. The future is ready when the peer has acknowledged all data and the end.
+    pub fn finish(&mut self) -> io::Result<BoxFuture<'static, io::Result<()>>> {
+        self.0.finish()?;
+        let stopped = self.0.stopped();
+        Ok(Box::pin(async {
+            match stopped.await {
+                Ok(None) => Ok(()),
+                Ok(Some(_)) => Err(ErrorKind::ConnectionReset.into()),
+                Err(lost) => Err(lost.into()),
+            }
+        }))
+    }
+
+    /// Resets the stream, without effect if the peer has acknowledged the end or has stopped it.
+    pub fn reset(&mut self) {
+        let _ = self.0.reset(NOT_FINISHED);
+    }
+}
+
+/// A stream from the peer, in order.
+#[derive(Debug)]
+pub struct Receiving(RecvStream);
+
+impl Receiving {
+    fn new(stream: RecvStream) -> Receiving {
+        Receiving(stream)
+    }
+
+    /// Fills the buffer.
+    pub async fn read_exact(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        AsyncReadExt::read_exact(&mut self.0, buffer)
+            .await
+            .map(drop)
+    }
+
+    /// Pieces of this stream as they arrive; nothing of it must have been read.
+    pub fn into_pieces(self) -> Pieces {
+        Pieces {
+            id: self.0.id().into(),
+            stream: self.0.into_unordered(),
+        }
+    }
+}
+
+impl AsyncRead for Receiving {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}
+
+/// Stream from the peer, as it arrives.
+#[derive(Debug)]
+pub struct Pieces {
+    id: u64,
+    stream: UnorderedRecvStream,
+}
+
+impl Pieces {
+    /// Number of the stream, which both ends know.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The next piece, of at most `most` bytes, and its position; `None` after the last. A failure
+    /// is reported once, and an end afterwards.
+    pub fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+        most: usize,
+    ) -> Poll<Result<Option<(u64, Bytes)>, Failure>> {
+        // A new future each time: it registers the task and has no state of its own.
+        let next = pin!(self.stream.read_chunk(most)).poll(cx);
+        next.map(|next| match next {
+            Ok(piece) => Ok(piece.map(|piece| (piece.offset, piece.bytes))),
+            Err(error) => Err(Failure(error)),
+        })
+    }
+}
+
+/// Failure of a stream from the peer.
+#[derive(Clone, Debug)]
+pub struct Failure(ReadError);
+
+impl Failure {
+    /// Failure of a peer that has sent more than it may.
+    pub fn beyond() -> Failure {
+        Failure(ReadError::Reset(BEYOND))
+    }
+
+    /// Whether the stream was reset, as opposed to the connection closed.
+    pub fn is_reset(&self) -> bool {
+        matches!(self.0, ReadError::Reset(_))
+    }
+}
+
+impl From<Failure> for io::Error {
+    fn from(failure: Failure) -> io::Error {
+        failure.0.into()
+    }
+}
+
+/// Present time.
+pub(super) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
 }

@@ -1,4 +1,4 @@
-//! `far` accepts tunnels.
+//! Acceptance of tunnels at `far`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,10 +10,9 @@ use tokio::task::JoinHandle;
 use super::Inner;
 use super::library::{self, Incoming, Server};
 use crate::Tunnel;
-use crate::config::{self, Settings};
+use crate::config::{self, Live, Settings};
 use crate::handshakes::{Handshakes, Place, Stage};
 use crate::keys::PublicKey;
-use crate::live::Live;
 use crate::tls::Identity;
 use crate::udp::{self, Udp};
 
@@ -27,7 +26,7 @@ pub struct Listener {
     accepting: JoinHandle<()>,
 }
 
-/// What every handshake needs.
+/// State shared by all handshakes.
 struct Accepting {
     settings: Arc<Live<Settings>>,
     server: Server,
@@ -41,7 +40,7 @@ impl Listener {
         Listener::bind_over(&udp::Kernel, far, identity).await
     }
 
-    /// The same with these sockets.
+    /// [`Listener::bind`] over these sockets.
     pub async fn bind_over(
         udp: &dyn Udp,
         far: &config::Far,
@@ -82,19 +81,19 @@ impl Listener {
         self.settings.set(settings.clone());
     }
 
-    /// Handshakes that failed.
+    /// Number of handshakes that have failed.
     pub fn refused(&self) -> u64 {
         self.handshakes.failures()
     }
 
-    /// Where it listens.
+    /// Local address.
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
         self.server.local_addr()
     }
 }
 
 impl Drop for Listener {
-    /// Accepts no more tunnels. The socket is closed with the last of those that were accepted.
+    /// Stops accepting tunnels. The socket is closed with the last of those that were accepted.
     fn drop(&mut self) {
         self.accepting.abort();
         self.server.stop();

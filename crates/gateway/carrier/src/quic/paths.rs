@@ -1,4 +1,5 @@
-//! What an end knows of its paths, whichever numbers the library gives them.
+//! Paths of an end, whichever numbers the library gives them: those of `near` as configured, those
+//! of `far` as `near` announces them; and their allowances.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,51 +7,52 @@ use std::time::{Duration, Instant};
 use anabranch_quic::controller::Allowance;
 use anabranch_quic::watch::{Advice, PathWatch};
 
-use super::clock::now;
 use super::control::Opens;
-use super::delay::DelayBound;
-use super::library::{Connection, Counters, LastPath, Path, Slot};
-use super::share::Share;
+use super::library::{
+    Connection, Counters, Event, LastPath, OpenPath, Slot, Sockets, UDP_HEADERS, now,
+};
+use super::limits::{DelayBound, Flight, Share};
 use crate::config::Role;
 use crate::{Condition, PathState};
 
-/// How often a path on which nothing is in flight is pinged, while the tunnel carries data, and
-/// while it does not.
+/// Interval of the pings of a path with nothing in flight, while the tunnel carries data.
 const PING: Duration = Duration::from_millis(100);
+
+/// Interval of these pings while the tunnel is idle.
 const IDLE_PING: Duration = Duration::from_secs(1);
 
-/// A tunnel that carried nothing for this long is idle.
+/// Time without data after which a tunnel is idle.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// What pings and their acknowledgements take on a path in one [`PERIOD`](super::allowance::PERIOD)
-/// at most, bytes.
+/// Most bytes that pings and their acknowledgements take on a path in one
+/// [`PERIOD`].
 const PING_BYTES: u64 = 400;
 
-/// A path by its name.
+/// A path, identified by its name.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// As configured at `near`.
+    /// Name that is configured at `near`.
     pub name: String,
-    /// As configured at `near`.
+    /// Role that is configured at `near`.
     pub role: Role,
-    /// What it may carry.
+    /// Limits of its load.
     pub share: Share,
-    /// The library's path.
-    pub open: Option<Path>,
-    /// Whether it works.
+    /// Open path of the library.
+    pub open: Option<OpenPath>,
+    /// Judge of whether the path works.
     pub watch: PathWatch,
-    /// It may be dead, and another works: neither data nor acknowledgements go over it, which the
-    /// library would send again late.
+    /// Whether the path may be dead while another works. Then neither data nor acknowledgements go
+    /// over it, which the library would send again late.
     pub is_suspected: bool,
-    /// Whether the other end prefers others.
+    /// Whether the other end prefers other paths.
     is_backup_of_peer: bool,
-    /// How long its queue may become.
+    /// Bound of its queue.
     pub delay: DelayBound,
-    /// How often it was found dead.
+    /// Number of times that the path was found dead.
     pub deaths: u64,
-    /// The configuration and the socket, at `near`.
+    /// Configuration and socket, at `near`.
     pub slot: Option<Arc<Slot>>,
-    /// The counters of the library's paths before.
+    /// Counters of the library's earlier paths.
     past: Counters,
 }
 
@@ -78,7 +80,7 @@ impl Entry {
 
     /// Counters of the path since the tunnel was established.
     pub fn counters(&self) -> Counters {
-        let open = self.open.as_ref().map(Path::counters);
+        let open = self.open.as_ref().map(OpenPath::counters);
         self.past.plus(open.unwrap_or_default())
     }
 
@@ -88,14 +90,14 @@ impl Entry {
         counters.sent_bytes + counters.received_bytes
     }
 
-    /// Whether it is not to be used.
+    /// Whether the path is not to be used.
     fn is_off(&self) -> bool {
         let cap = self.slot.as_ref().and_then(|slot| slot.config.cap_bytes);
         self.role == Role::Never || cap.is_some_and(|cap| self.carried() >= cap)
     }
 
-    /// The library has this path open.
-    pub fn opened(&mut self, path: Path) {
+    /// Records the library's path, which is open now.
+    pub fn opened(&mut self, path: OpenPath) {
         self.release("path closed: it is opened anew");
         tracing::info!(path = self.name, id = path.number(), "path opened");
         self.watch.opened(now());
@@ -103,7 +105,7 @@ impl Entry {
         self.open = Some(path);
     }
 
-    /// The library has closed its path, if it was open, which is logged so.
+    /// Records that the library has closed its path, if it was open, and logs why.
     pub fn closed(&mut self, why: &str) {
         if self.open.is_some() {
             self.release(why);
@@ -121,8 +123,8 @@ impl Entry {
         }
     }
 
-    /// Whether the other end suspects it: it prefers others, and nothing else is a reason to. A
-    /// used-up share is known to `near` alone.
+    /// Whether the other end suspects the path: it prefers others, for which there is no other
+    /// reason. Only `near` knows that a share is used up.
     fn is_suspected_by_peer(&self) -> bool {
         self.is_backup_of_peer && self.role == Role::Available && self.share.weight >= 1.0
     }
@@ -149,13 +151,13 @@ impl Entry {
     fn state(&self) -> PathState {
         let counters = self.counters();
         let open = self.open.as_ref();
-        let (rtt_s, base_rtt_s, window_packets) = open.map(Path::measured).unwrap_or_default();
+        let (rtt_s, base_rtt_s, window_packets) = open.map(OpenPath::measured).unwrap_or_default();
         PathState {
             name: self.name.clone(),
             condition: self.condition(),
             local: match &self.slot {
                 Some(slot) => slot.local(),
-                None => open.and_then(Path::local),
+                None => open.and_then(OpenPath::local),
             },
             sent_bytes: counters.sent_bytes,
             received_bytes: counters.received_bytes,
@@ -176,7 +178,7 @@ impl Drop for Entry {
     }
 }
 
-/// The paths of a tunnel.
+/// Paths of a tunnel.
 #[derive(Debug)]
 pub(super) struct Paths {
     pub connection: Connection,
@@ -185,7 +187,7 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// These paths, none of which is open.
+    /// A tunnel with these paths, none of which is open.
     pub fn new(connection: Connection, entries: Vec<Entry>) -> Paths {
         Paths {
             connection,
@@ -194,32 +196,32 @@ impl Paths {
         }
     }
 
-    /// The states of the paths.
+    /// States of the paths.
     pub fn states(&self) -> Vec<PathState> {
         self.entries.iter().map(Entry::state).collect()
     }
 
-    /// Uses a path no more.
+    /// Turns a path off.
     pub fn turn_off(&mut self, name: &str) {
         let named = self.entries.iter_mut().filter(|entry| entry.name == name);
         named.for_each(|entry| entry.role = Role::Never);
     }
 
-    /// The entry of the library's path with this number.
+    /// Entry of the library's path with this number.
     pub fn entry(&mut self, number: u32) -> Option<&mut Entry> {
-        let is_it = |open: &Path| open.number() == number;
+        let is_it = |open: &OpenPath| open.number() == number;
         let mut entries = self.entries.iter_mut();
         entries.find(|entry| entry.open.as_ref().is_some_and(is_it))
     }
 
-    /// The other end prefers others to a path, or does not.
+    /// Records whether the other end prefers others to a path.
     pub fn set_backup_of_peer(&mut self, number: u32, is_backup: bool) {
         if let Some(entry) = self.entry(number) {
             entry.is_backup_of_peer = is_backup;
         }
     }
 
-    /// The other end has closed a path, or could not be reached over it.
+    /// Records that the other end has closed a path, or could not be reached over it.
     pub fn abandoned(&mut self, number: u32) {
         if let Some(entry) = self.entry(number) {
             entry.deaths += 1;
@@ -227,8 +229,8 @@ impl Paths {
         }
     }
 
-    /// Probes suspected paths, leaves and closes dead ones while another works, and closes those
-    /// that are to be used no more; opens those that answer, the fastest first. If none works all
+    /// Probes suspected paths, leaves and closes dead ones while another works, closes paths that
+    /// are to be used no more, and opens those that answer, the fastest first. If none works all
     /// stay open until one answers. Returns the paths that open.
     pub fn watch(&mut self) -> Vec<Opens> {
         let now = now();
@@ -275,7 +277,7 @@ impl Paths {
     }
 }
 
-/// Tells the watch of a path what has returned over it.
+/// Informs the watch of a path of what has returned over it.
 fn hear(entry: &mut Entry) {
     if let Some(open) = &entry.open {
         let (silent_since, rtt) = open.heard();
@@ -291,7 +293,7 @@ fn hear(entry: &mut Entry) {
     }
 }
 
-/// The fastest path for packets of others that may be dead, and its round-trip time.
+/// Fastest path for packets of others that may be dead, and its round-trip time.
 fn detour(entries: &[Entry], now: Instant) -> Option<(Arc<Slot>, Duration)> {
     let sound = entries.iter().filter(|entry| entry.watch.is_sound(now));
     let slots = sound.filter_map(|entry| {
@@ -301,7 +303,7 @@ fn detour(entries: &[Entry], now: Instant) -> Option<(Arc<Slot>, Duration)> {
     slots.min_by_key(|(_, rtt)| *rtt)
 }
 
-/// Sends no data over a path whose packets go over another's network, only PINGs.
+/// Stops sending data over a path, and sends its packets, only PINGs, over another's network.
 fn leave(entry: &mut Entry, now: Instant, other: Duration) {
     entry.watch.leaves(now, other);
     entry.is_suspected = true;
@@ -330,7 +332,7 @@ fn turn_off(connection: &Connection, entry: &mut Entry) {
     }
 }
 
-/// Opens a path of the library, in the place of the old one, if there is one: the last path cannot
+/// Opens a path of the library in the place of the old one, if there is one: the last path cannot
 /// be closed before another is open.
 fn open(connection: &Connection, entry: &mut Entry) -> Option<Opens> {
     let slot = entry.slot.as_ref()?;
@@ -349,12 +351,12 @@ fn open(connection: &Connection, entry: &mut Entry) -> Option<Opens> {
 struct Pings {
     last: Instant,
     carried: u64,
-    /// When the tunnel last carried data.
+    /// Time at which the tunnel last carried data.
     active: Instant,
 }
 
 impl Pings {
-    /// As if the tunnel had just carried data.
+    /// Pings of a tunnel that has just carried data.
     fn new() -> Pings {
         let now = now();
         Pings {
@@ -379,6 +381,198 @@ impl Pings {
         self.last = now;
         let open = entries.iter().filter_map(|entry| entry.open.as_ref());
         open.filter(|path| path.report().in_flight_bytes == 0)
-            .for_each(Path::ping);
+            .for_each(OpenPath::ping);
     }
+}
+
+/// Paths over these sockets, of which `first` has carried the handshake, and the message that it is
+/// open.
+pub(super) fn paths(connection: &Connection, sockets: &Sockets, first: usize) -> (Paths, Opens) {
+    let entries = sockets.slots().iter().map(|slot| {
+        let path = &slot.config;
+        let share = Share::new(path.weight, path.rate_mbps);
+        Entry::new(path.name.clone(), path.role, share, Some(slot.clone()))
+    });
+    let mut paths = Paths::new(connection.clone(), entries.collect());
+    if let Some(path) = connection.path(0) {
+        paths.entries[first].opened(path);
+    }
+    let opens = Opens::new(0, &sockets.slots()[first].config);
+    (paths, opens)
+}
+
+/// Handles events and expired timers. Returns the paths that open.
+pub(super) fn step(paths: &mut Paths, events: Vec<Event>) -> Vec<Opens> {
+    for event in events {
+        match event {
+            Event::Abandoned(number) => paths.abandoned(number),
+            Event::IsBackup(number, is_backup) => paths.set_backup_of_peer(number, is_backup),
+        }
+    }
+    allow(&mut paths.entries);
+    paths.watch()
+}
+
+/// Most paths that `near` may announce.
+const MAX_ENTRIES: usize = 64;
+
+/// Paths of `far`, in the order in which they opened first.
+#[derive(Debug)]
+pub(super) struct Followed {
+    pub paths: Paths,
+    announced: Announced,
+}
+
+/// Paths that `near` has announced and over which nothing has arrived yet, at most one of each
+/// name.
+#[derive(Debug, Default)]
+pub(super) struct Announced(pub Vec<Opens>);
+
+impl Announced {
+    /// Adds a path that `near` opens, one of these or another.
+    ///
+    /// # Errors
+    /// If it opens more than it may.
+    pub fn add(&mut self, message: Opens, entries: &[Entry]) -> anyhow::Result<()> {
+        self.0.retain(|it| it.name != message.name);
+        let known = entries.iter().any(|entry| entry.name == message.name);
+        let room = entries.len() + self.0.len() < MAX_ENTRIES;
+        anyhow::ensure!(known || room, "too many paths");
+        self.0.push(message);
+        Ok(())
+    }
+}
+
+/// Entry of an announced path. A new name gets a new entry.
+pub(super) fn entry_of(entries: &mut Vec<Entry>, message: Opens) -> &mut Entry {
+    let known = entries.iter().position(|it| it.name == message.name);
+    let place = known.unwrap_or_else(|| {
+        let share = Share::new(message.weight, message.rate_mbps);
+        entries.push(Entry::new(message.name, message.role, share, None));
+        entries.len() - 1
+    });
+    &mut entries[place]
+}
+
+impl Followed {
+    /// A `far` without paths.
+    pub fn new(connection: Connection) -> Followed {
+        Followed {
+            paths: Paths::new(connection, Vec::new()),
+            announced: Announced::default(),
+        }
+    }
+
+    /// Takes the message that `near` opens a path.
+    ///
+    /// # Errors
+    /// If it opens more than it may.
+    pub fn announced(&mut self, message: Opens) -> anyhow::Result<()> {
+        self.announced.add(message, &self.paths.entries)
+    }
+
+    /// Handles events, finds announced paths that have opened, gives all their allowances, and
+    /// closes paths that lose `far`'s data: `near` does not detect them, because it receives
+    /// `far`'s data over another path.
+    pub fn step(&mut self, events: Vec<Event>) {
+        for event in events {
+            match event {
+                Event::Abandoned(number) => {
+                    self.announced.0.retain(|it| it.id != number);
+                    self.paths.abandoned(number);
+                }
+                Event::IsBackup(number, is_backup) => {
+                    self.paths.set_backup_of_peer(number, is_backup);
+                }
+            }
+        }
+        let connection = self.paths.connection.clone();
+        let is_open = |message: &mut Opens| connection.has_path(message.id);
+        let opened: Vec<Opens> = self.announced.0.extract_if(.., is_open).collect();
+        for message in opened {
+            self.opened(&connection, message);
+        }
+        allow(&mut self.paths.entries);
+        self.paths.watch();
+    }
+
+    fn opened(&mut self, connection: &Connection, message: Opens) {
+        let Some(path) = connection.path(message.id) else {
+            return;
+        };
+        entry_of(&mut self.paths.entries, message).opened(path);
+    }
+}
+
+/// Interval at which allowances are computed.
+pub(super) const PERIOD: Duration = Duration::from_millis(25);
+
+/// Allowance of every path in a [`PERIOD`], bytes, without which it could not be watched.
+const WATCHED: u64 = 3000;
+
+/// Gives each open path its allowance and its status.
+pub(super) fn allow(entries: &mut [Entry]) {
+    for entry in entries.iter_mut() {
+        if let Some(open) = &mut entry.open {
+            open.update();
+        }
+    }
+    let is_full = |entry: &Entry| entry.share.weight >= 1.0;
+    let full: u64 = entries.iter().filter(|it| is_full(it)).map(sent).sum();
+    let works = entries
+        .iter()
+        .any(|it| is_full(it) && it.role == Role::Available && it.open.is_some());
+    let now = now();
+    let working = entries.iter().filter(|it| it.watch.works(now)).count();
+    for entry in entries {
+        let in_flight = in_flight(entry, working > 1);
+        allow_one(entry, works.then_some(full), full, in_flight);
+    }
+}
+
+/// Most bytes in flight: while another path works, as many as make a short queue.
+fn in_flight(entry: &mut Entry, another_works: bool) -> u64 {
+    let flight = entry.open.as_ref().and_then(|open| {
+        let (rtt, base_rtt, _) = open.measured();
+        Some(Flight {
+            bytes: open.report().in_flight_bytes,
+            rtt: Duration::try_from_secs_f64(rtt?).ok()?,
+            base_rtt: Duration::try_from_secs_f64(base_rtt?).ok()?,
+        })
+    });
+    match flight.filter(|_| another_works) {
+        Some(flight) => entry.delay.allowed(flight, now()),
+        None => {
+            entry.delay.lift();
+            u64::MAX
+        }
+    }
+}
+
+fn sent(entry: &Entry) -> u64 {
+    entry.counters().sent_bytes
+}
+
+fn allow_one(entry: &mut Entry, limit: Option<u64>, full: u64, in_flight: u64) {
+    let own = sent(entry);
+    let share = &mut entry.share;
+    let credit = match limit.filter(|_| share.weight < 1.0) {
+        Some(full) => (share.credit(own, full) as u64).max(WATCHED),
+        None => {
+            share.pause(own, full);
+            u64::MAX
+        }
+    };
+    let Some(open) = &mut entry.open else {
+        return;
+    };
+    let mtu = f64::from(open.mtu().max(1));
+    let payload = mtu / (mtu + UDP_HEADERS as f64);
+    open.allow(Allowance {
+        rate: share.rate.map(|rate| rate * payload),
+        in_flight,
+        credit,
+        pings: entry.watch.is_left(),
+    });
+    open.set_backup(entry.role == Role::Backup || share.used_up || entry.is_suspected);
 }

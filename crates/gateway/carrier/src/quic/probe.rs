@@ -1,13 +1,13 @@
-//! Probes whether the other end is reachable over a path, without a connection, I/O or a clock.
+//! Probes of whether the other end is reachable over a path, without a connection, I/O or a clock.
 //!
-//! A datagram with an unknown version of QUIC makes a server answer with the versions that it
-//! knows (RFC 9000, section 6), over the same path. An open path does not show this: the library
-//! returns the acknowledgements of all paths over one of them.
+//! A datagram with an unknown version of QUIC makes a server answer with the versions that it knows
+//! (RFC 9000, section 6), over the same path. An open path does not show this: the library returns
+//! the acknowledgements of all paths over one of them.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// A version that is reserved for this (RFC 9000, section 15).
+/// Version that is reserved for this (RFC 9000, section 15).
 const VERSION: u32 = 0x1a2a_3a4a;
 
 /// Length of a probe, bytes: the smallest first datagram of a connection (RFC 9000, 14.1).
@@ -16,13 +16,13 @@ const BYTES: usize = 1200;
 /// Length of the connection ids in a probe, bytes.
 const ID_BYTES: usize = 8;
 
-/// Probes that may be unanswered at a time.
+/// Most probes that are unanswered at a time.
 const OUTSTANDING: usize = 16;
 
 /// A connection id. Others cannot guess a random one, so they cannot answer.
 pub(super) type Id = [u8; ID_BYTES];
 
-/// The probes of one path.
+/// Probes of one path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Probes {
     outstanding: VecDeque<(Id, Instant)>,
@@ -30,7 +30,7 @@ pub(super) struct Probes {
 }
 
 impl Probes {
-    /// The next probe, to be sent at once, with two random ids.
+    /// The next probe, with two random ids; it must be sent at once.
     pub fn next(&mut self, now: Instant, [other, own]: [Id; 2]) -> Vec<u8> {
         if self.outstanding.len() == OUTSTANDING {
             self.outstanding.pop_front();
@@ -39,17 +39,17 @@ impl Probes {
         probe([other, own])
     }
 
-    /// When the latest answer came, and its round-trip time.
+    /// Time of the latest answer, and its round-trip time.
     pub fn answer(&self) -> Option<(Instant, Duration)> {
         self.answer
     }
 
-    /// The latest answer, once.
+    /// Takes the latest answer.
     pub fn take_answer(&mut self) -> Option<(Instant, Duration)> {
         self.answer.take()
     }
 
-    /// Looks for answers among datagrams of `stride` bytes; whether there was one.
+    /// Looks for answers among datagrams of `stride` bytes. Returns whether there was one.
     pub fn observe(&mut self, now: Instant, datagrams: &[u8], stride: usize) -> bool {
         let before = self.outstanding.len();
         for id in datagrams.chunks(stride.max(1)).filter_map(answered) {
@@ -62,7 +62,7 @@ impl Probes {
     }
 }
 
-/// A datagram of an unknown version to and from connections with these ids.
+/// A datagram of an unknown version between connections with these ids.
 fn probe(ids: [Id; 2]) -> Vec<u8> {
     let mut datagram = vec![0xc0];
     datagram.extend(VERSION.to_be_bytes());
@@ -74,7 +74,7 @@ fn probe(ids: [Id; 2]) -> Vec<u8> {
     datagram
 }
 
-/// The id of the probe that this datagram answers.
+/// Id of the probe that this datagram answers.
 fn answered(datagram: &[u8]) -> Option<Id> {
     let (head, rest) = datagram.split_first_chunk::<6>()?;
     let is_answer = head[0] & 0x80 != 0 && head[1..5] == [0; 4] && head[5] == ID_BYTES as u8;
@@ -95,7 +95,7 @@ mod tests {
         assert!(!probes.observe(now, &answer([8; ID_BYTES]), 2000));
         assert!(!probes.observe(now, &answer(id)[..13], 2000));
         assert!(probes.answer().is_none());
-        // At the end of a train of datagrams, as a network interface merges them.
+        // The answer is the end of a train of datagrams, as a network interface merges them.
         let train = [&[0x40; 100][..], &answer(id)].concat();
         let rtt = Duration::from_millis(5);
         assert!(probes.observe(now + rtt, &train, 100));

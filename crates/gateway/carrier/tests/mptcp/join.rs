@@ -1,4 +1,4 @@
-//! Who may join a tunnel with a second connection.
+//! Permission to join a tunnel with a second connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::setup::far_config;
 
-/// far closes the connection without an answer.
+/// Answer of a far that closes the connection without one.
 const NOTHING: [u8; 0] = [];
 
 const LIMITS: Limits = Limits {
@@ -24,7 +24,7 @@ const LIMITS: Limits = Limits {
     tunnel_bytes: 200_000,
 };
 
-/// far, and two that it trusts.
+/// A far, and two peers that it trusts.
 struct Trusted {
     far: SocketAddr,
     listener: Listener,
@@ -54,7 +54,7 @@ impl Trusted {
         connector.connect(name, stream).await.expect("trusted")
     }
 
-    /// A tunnel of the first one, and its token.
+    /// A tunnel of the first peer, and its token.
     async fn tunnel(&self) -> (TlsStream<TcpStream>, Tunnel, Token) {
         let mut mux = Mux::new(Role::Near, LIMITS);
         let mut stream = self.connect(&self.first).await;
@@ -78,7 +78,7 @@ impl Trusted {
         (stream, accepted.expect("accepted").0, token)
     }
 
-    /// What far answers to this token, until it closes the connection or waits.
+    /// Answer of far to this token, until it closes the connection or waits.
     async fn answer(&self, identity: &Arc<Identity>, token: &Token) -> Vec<u8> {
         let mut stream = self.connect(identity).await;
         stream.write_all(&mux::join(token)).await.expect("open");
@@ -96,7 +96,7 @@ async fn a_second_connection_joins_only_the_tunnel_of_its_own_key() {
     assert_eq!(trusted.answer(&trusted.second, &token).await, NOTHING);
     assert_eq!(trusted.answer(&trusted.first, &[7; 16]).await, NOTHING);
     assert_eq!(trusted.answer(&trusted.first, &token).await, mux::alive());
-    // Unconfirmed, they have done nothing.
+    // Connections that are not confirmed have no effect.
     assert!(
         timeout(Duration::from_millis(100), far.closed())
             .await

@@ -5,6 +5,5 @@ mod mux;
 mod paths;
 mod queues;
 pub mod setup;
-mod small;
 mod streams;
 mod turns;

@@ -133,7 +133,8 @@ where
     })
 }
 
-/// Connects in the two namespaces; `far` discards what it receives, and sends back its number.
+/// Connects in the two namespaces. `far` discards what it receives, and sends back its number of
+/// bytes.
 pub fn with_tunnel<F>(
     hosts: &Hosts,
     change: impl FnOnce(&mut Near, &mut Far),
@@ -383,7 +384,7 @@ fn a_tunnel_without_any_working_path_is_closed_within_30_s() {
     }
 }
 
-/// Left behind by a near that was killed, or the operator's.
+/// Endpoints that a killed near has left behind, or the operator's.
 #[test]
 fn endpoints_that_are_found_are_renewed_and_stay() {
     if !can_run() {

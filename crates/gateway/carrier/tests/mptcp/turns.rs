@@ -20,8 +20,8 @@ const FRAME: u64 = 4095;
 /// turn or behind it by this many.
 const UNDER_WAY: i64 = 8;
 
-/// How many packets are sent when each file is complete, if each file gives a packet in turn
-/// (`Gateway::take` in crates/model/sim) and all are present from the start.
+/// Packets sent when each file is complete, if each file sends a packet in turn (`Gateway::take` in
+/// crates/model/sim) and all are present from the start.
 fn completed_in_turn(sizes: &[u64]) -> BTreeMap<u64, i64> {
     let mut waiting: VecDeque<(u64, u64)> = sizes
         .iter()

@@ -1,5 +1,5 @@
-//! Paths that die, return, are tried, and carry what they may. How long each takes is printed here
-//! and measured by `crates/gateway/acceptance`.
+//! Paths that die, return, are tried, and are limited. The time that each change takes is printed
+//! here and measured by `crates/gateway/acceptance`.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ async fn up(tunnel: &Tunnel, paths: &[&str]) -> Duration {
     until(&format!("{paths:?} up"), all).await
 }
 
-/// Sends data from `from` to `to` for a while; the longest time without any.
+/// Sends data from `from` to `to` for a while. Returns the longest time without an arrival.
 async fn longest_stall(from: &Tunnel, to: &Tunnel, seconds: u64) -> Duration {
     let mut stream = from.open().await.expect("open");
     let end = Instant::now() + Duration::from_secs(seconds);

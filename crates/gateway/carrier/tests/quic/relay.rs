@@ -11,14 +11,14 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-/// What happens to the datagrams of a path.
+/// Treatment of the datagrams of a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fate {
-    /// Datagrams of `near` are lost.
+    /// Whether datagrams of `near` are lost.
     pub loses_up: bool,
-    /// Datagrams of `far` are lost.
+    /// Whether datagrams of `far` are lost.
     pub loses_down: bool,
-    /// How long each takes, in each direction.
+    /// Delay in each direction.
     pub delay: Duration,
 }
 
@@ -58,7 +58,7 @@ impl Relay {
         }
     }
 
-    /// From now on this happens to the datagrams of the path with this address.
+    /// Sets the treatment of the datagrams of the path with this address.
     pub fn set(&self, path: &str, fate: Fate) {
         let path = path.parse().expect("an address");
         self.fates.lock().expect("no panic").insert(path, fate);

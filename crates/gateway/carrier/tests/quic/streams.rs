@@ -1,15 +1,21 @@
 //! Streams, datagrams, limits and keys.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use anabranch_carrier::tls::SERVER_NAME;
 use anabranch_carrier::{Condition, Far, NotSent, Path, connect, quic};
 use bytes::Bytes;
+use noq::crypto::rustls::QuicClientConfig;
+use noq::{ClientConfig, Endpoint, TransportConfig, VarInt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{sleep, timeout};
 
 use super::relay::{Fate, Relay};
 use super::support::{
-    A, B, C, PATIENCE, condition, identities, listen, near, pair, pair_at, path, until,
+    A, B, C, PATIENCE, condition, far, identities, listen, near, pair, pair_at, path, until,
 };
 
 /// Data that shows where it was changed.
@@ -276,4 +282,77 @@ fn a_restarted_far_ends_old_tunnels_at_once() {
         near_runtime.block_on(async { tokio::time::timeout(PATIENCE, tunnel.closed()).await });
     let closed = closed.expect("in time").to_string();
     assert!(closed.contains("restarted"), "{closed}");
+}
+
+const STREAMS: usize = 60;
+
+/// Jain's index of fairness, 1 if all are equal.
+fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    sum * sum / (shares.len() as f64 * squares)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_that_the_tunnel_blocks_take_turns() {
+    let (near_identity, far_identity) = identities();
+    let (listener, address) = listen(&far_identity).await;
+    let slow = Path {
+        rate_mbps: Some(200.0),
+        ..path(A)
+    };
+    let mut config = near(address, vec![slow]);
+    // Less than a tenth of what the streams' own windows allow.
+    config.settings.limits.tunnel_buffer_bytes = 8 << 20;
+    let pair = pair_at(listener, config, &near_identity).await;
+    let mut received: Vec<Arc<AtomicU64>> = Vec::new();
+    for _ in 0..STREAMS {
+        let mut stream = pair.near.open().await.expect("open");
+        tokio::spawn(async move { while stream.write_all(&[1; 64 << 10]).await.is_ok() {} });
+        let mut stream = pair.far.accept().await.expect("a stream");
+        let count = Arc::new(AtomicU64::new(0));
+        received.push(count.clone());
+        tokio::spawn(async move {
+            let mut buffer = vec![0; 64 << 10];
+            while let Ok(bytes @ 1..) = stream.read(&mut buffer).await {
+                count.fetch_add(bytes as u64, Ordering::Relaxed);
+            }
+        });
+    }
+    let counts = || received.iter().map(|count| count.load(Ordering::Relaxed));
+    // The buffer is filled first by those that come first.
+    sleep(Duration::from_millis(500)).await;
+    let before: Vec<u64> = counts().collect();
+    // Some 30 MB, of which each stream gets 8 turns of 64 kB.
+    while counts().sum::<u64>() < before.iter().sum::<u64>() + 32_000_000 {
+        sleep(Duration::from_millis(20)).await;
+    }
+    let shares: Vec<f64> = counts()
+        .zip(before)
+        .map(|(now, before)| (now - before) as f64)
+        .collect();
+    assert!(jain(&shares) > 0.95, "{}: {shares:?}", jain(&shares));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_near_that_grants_no_stream_gets_no_tunnel_and_its_connection_is_closed() {
+    let (near, identity) = identities();
+    let mut config = far();
+    config.settings.limits.handshake = Duration::from_millis(500);
+    let listener = quic::Listener::bind(&config, &identity).await;
+    let listener = listener.expect("free");
+    let address = listener.local_addr().expect("bound");
+    let crypto = QuicClientConfig::try_from(near.client()).expect("TLS 1.3");
+    let mut client = ClientConfig::new(Arc::new(crypto));
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_uni_streams(VarInt::from_u32(0))
+        .max_concurrent_multipath_paths(4);
+    client.transport_config(Arc::new(transport));
+    let endpoint = Endpoint::client("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let connecting = endpoint.connect_with(client, address, SERVER_NAME);
+    let connection = connecting.expect("valid").await.expect("a key of near");
+    let closed = timeout(PATIENCE, connection.closed());
+    assert!(closed.await.is_ok(), "far keeps the connection");
+    until("counted", || listener.refused() == 1).await;
 }

@@ -93,7 +93,7 @@ pub fn condition(tunnel: &Tunnel, name: &str) -> Condition {
 /// Longer than anything takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Waits until this holds, and says how long that took.
+/// Waits until this holds. Returns how long that took.
 pub async fn until(what: &str, mut holds: impl FnMut() -> bool) -> Duration {
     let start = Instant::now();
     while !holds() {

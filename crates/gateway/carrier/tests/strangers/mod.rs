@@ -20,10 +20,10 @@ use initial::Attacker;
 /// An address of the attackers, in the same /24 as near's.
 const STRANGER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9)), 0);
 
-/// What attackers do before near connects: their handshakes have taken every place.
+/// Time of the attack before near connects, in which handshakes have taken every place.
 const AHEAD: Duration = Duration::from_millis(1500);
 
-/// How much longer than the 3 s of the slow form near may take, on a busy machine.
+/// Time that near may take on a busy machine beyond the 3 s of the slow form.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Somebody whom far does not know.
@@ -88,7 +88,7 @@ fn attack_by_quic(far: SocketAddr, rate: u32, ends: &AtomicBool) {
     }
 }
 
-/// How long near takes for a tunnel to far, which has just started and is attacked for `ahead`.
+/// Time that near takes for a tunnel to far, which has just started and is attacked for `ahead`.
 async fn time_to_tunnel(carrier: Carrier, ahead: Duration) -> Option<Duration> {
     let (near, far, key) = setup::identities();
     let mut far_config = setup::far_config();

@@ -1,25 +1,25 @@
-//! What a configuration must fulfil beyond the types of its values.
+//! Requirements of a configuration beyond the types of its values.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use anabranch_scenario::{Fault, Key, algorithm, expected_one_of};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::destination::Action;
-use super::registered::kernel_has;
 use super::services::Service;
-use super::{Carrier, Far, Limits, Near, Operation, Path, Role, Tunnel, descriptors};
+use super::{Carrier, Far, Limits, Near, Operation, Path, Role, Tunnel};
 use crate::carrier::{BBR, LONGEST_NAME, is_name};
 use crate::keys::{KeyPair, PublicKey};
 use crate::wire::{Destination, Head};
 
-/// The largest time in a configuration, s: a week.
+/// Largest time in a configuration, s: a week.
 const LONGEST_S: f64 = 7.0 * 86400.0;
 
-/// The longest name of an interface (Linux' IFNAMSIZ less its end).
+/// Longest name of an interface (Linux' IFNAMSIZ less its end).
 const LONGEST_INTERFACE: usize = 15;
 
-/// The faults of a configuration of `near`.
+/// Faults of a configuration of `near`.
 pub(super) fn near(near: &Near) -> Vec<Fault> {
     let mut faults = tunnel(&near.tunnel);
     faults.extend(allow_of_peers(&near.tunnel));
@@ -35,12 +35,12 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
     faults.extend(services.iter().filter_map(Service::fault));
     faults.extend(rules(near));
     faults.extend(limits(&near.limits));
-    faults.extend(descriptors::fault(&near.limits, descriptors::NEAR));
+    faults.extend(fault(&near.limits, NEAR));
     faults.extend(operation(&near.operation));
     faults
 }
 
-/// The faults of a configuration of `far`.
+/// Faults of a configuration of `far`.
 pub(super) fn far(far: &Far) -> Vec<Fault> {
     let mut faults = tunnel(&far.tunnel);
     let key = Key::root("resolver");
@@ -52,12 +52,12 @@ pub(super) fn far(far: &Far) -> Vec<Fault> {
     all.extend(listener_of_operation(&far.operation));
     faults.extend(listeners(&all));
     faults.extend(limits(&far.limits));
-    faults.extend(descriptors::fault(&far.limits, descriptors::FAR));
+    faults.extend(fault(&far.limits, FAR));
     faults.extend(operation(&far.operation));
     faults
 }
 
-/// The keys of a tunnel.
+/// Keys of a tunnel.
 ///
 /// # Errors
 /// A fault per key that cannot be read.
@@ -128,7 +128,7 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Fault> {
     let key = Key::root("tunnel");
     let rule = match algorithm(&tunnel.algorithm) {
         Ok(rule) => Some(rule),
-        // The library's, or the kernel's.
+        // The name is the library's or the kernel's.
         Err(_) if has_it(tunnel) => None,
         Err(message) => return vec![key.key("algorithm").fault(message)],
     };
@@ -258,7 +258,7 @@ fn number(key: &Key, name: &str, value: f64, min: f64, max: f64) -> Option<Fault
     (!(min..=max).contains(&value)).then(|| key.key(name).fault(message))
 }
 
-/// The address of the status, with its key.
+/// Address of the status, with its key.
 pub(super) fn listener_of_operation(operation: &Operation) -> Option<(Key, SocketAddr)> {
     let key = Key::root("operation").key("status");
     operation.status.map(|at| (key, at))
@@ -289,5 +289,61 @@ pub(super) fn host_and_port(text: &str) -> Result<Destination, String> {
         format!(
             "expected a host and a port, such as example.org:443 or [2001:db8::1]:443, got {text:?}"
         )
+    })
+}
+
+/// Most descriptors of a connection of `near`: a UDP association by SOCKS has its TCP connection,
+/// its socket, and two with which `direct` sends.
+pub const NEAR: usize = 4;
+
+/// Most descriptors of a connection of `far`: a UDP association has a socket per family.
+pub const FAR: usize = 2;
+
+/// Descriptors of everything but connections: status page, listeners, handshakes, paths and
+/// tunnels.
+const RESERVE: usize = 512;
+
+/// Raises the limit of open files to what the process may have at most. The lower limit is for
+/// programs that use select(2).
+pub fn raise() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!("the limit of open files stays {:?}: {error}", limit.current);
+    }
+}
+
+/// Fault of limits for which the process can't have enough descriptors, `each` a connection.
+pub fn fault(limits: &Limits, each: usize) -> Option<Fault> {
+    let allowed = getrlimit(Resource::Nofile).maximum?;
+    let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
+    let connections = limits.connections();
+    let rest = limits.queries().saturating_add(RESERVE);
+    let needed = connections.saturating_mul(each).saturating_add(rest);
+    if needed <= allowed {
+        return None;
+    }
+    // Queries have a quarter of the places of connections.
+    let fit = allowed.saturating_sub(RESERVE) * 4 / (each * 4 + 1);
+    let smaller = if fit > 0 {
+        format!(", or connections = {fit}")
+    } else {
+        String::new()
+    };
+    let message = format!(
+        "{connections} connections need {needed} file descriptors, and this process may open \
+         {allowed}: ulimit -n {needed}, LimitNOFILE={needed} in a unit{smaller}"
+    );
+    Some(Key::root("limits").key("connections").fault(message))
+}
+
+/// Whether the running kernel has registered this congestion control, as far as can be known.
+pub(super) fn kernel_has(name: &str) -> bool {
+    let available = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    std::fs::read_to_string(available).map_or(true, |names| {
+        names.split_whitespace().any(|other| other == name)
     })
 }

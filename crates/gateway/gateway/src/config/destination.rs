@@ -1,29 +1,33 @@
 //! Destinations by host, network and port: rules of `near`, the allow-list of `far`.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
+use if_addrs::{Interface, get_if_addrs};
 use ipnet::IpNet;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 
-use super::special::Special;
 use crate::wire::{Destination, Host, Name};
 
-/// What happens to connections to some destinations.
+/// A rule: the action for some destinations.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// The destinations.
+    /// Destinations.
     pub to: Pattern,
-    /// What happens.
+    /// Action for them.
     pub via: Action,
 }
 
-/// What happens to a connection.
+/// Action for a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Action {
@@ -34,7 +38,7 @@ pub enum Action {
     Path(String),
     /// `direct`: `near` connects itself.
     Direct,
-    /// `refused`: nothing.
+    /// `refused`: nobody connects.
     Refused,
 }
 
@@ -67,15 +71,15 @@ impl TryFrom<String> for Action {
     }
 }
 
-/// What happens to connections to this destination: the first rule that matches counts. A network
+/// The action for connections to this destination: that of the first rule that matches. A network
 /// matches addresses only and a name names only, because `near` resolves only what goes directly.
 pub fn action(rules: &[Rule], destination: &Destination) -> Action {
     let rule = rules.iter().find(|rule| rule.to.matches(destination));
     rule.map(|rule| rule.via.clone()).unwrap_or_default()
 }
 
-/// The networks that must not have an address of a destination which is a name: those that are
-/// refused by rules before the one that counts for the name.
+/// Networks in which a destination given by name must have no address: those that are refused by
+/// rules before the one that counts for the name.
 pub fn refused_networks(rules: &[Rule], destination: &Destination) -> Vec<IpNet> {
     if let Host::Ip(_) = destination.host {
         return Vec::new();
@@ -141,8 +145,8 @@ impl Pattern {
             }
     }
 
-    /// Whether it is a destination and one of its addresses. An address that is not public must be
-    /// in a network inside its special range.
+    /// Whether the pattern matches a destination and one of its addresses. An address that is not
+    /// public must be in a network inside its special range.
     fn covers(&self, requested: &Destination, address: IpAddr, special: &Special) -> bool {
         match &self.hosts {
             Hosts::Network(network) => {
@@ -161,7 +165,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it is `*`, without or with ports.
+    /// Whether the pattern is `*`, without or with ports.
     pub fn is_any(&self) -> bool {
         self.hosts == Hosts::Any
     }
@@ -253,7 +257,7 @@ fn parse_ports(text: Option<&str>) -> Option<RangeInclusive<u16>> {
     (1 <= first && first <= last).then_some(first..=last)
 }
 
-/// A list of destinations: what `far` may connect to.
+/// A list of destinations that `far` may connect to.
 ///
 /// `far` resolves names, and the address decides. An address that is not public (private, loopback,
 /// link-local, an own one, ..., see [`Special`]) is allowed only by a network inside this special
@@ -267,7 +271,7 @@ pub struct Destinations(pub Vec<Allowed>);
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Allowed {
-    /// The destinations.
+    /// Destinations.
     pub to: Pattern,
     /// Allows addresses that are not public, too.
     #[serde(default)]
@@ -308,7 +312,7 @@ impl<'de> Deserialize<'de> for Allowed {
 }
 
 impl Destinations {
-    /// Whether some address of this host may be allowed: whether to resolve the name at all.
+    /// Whether some address of this host may be allowed, so that its name is worth resolving.
     pub fn may_allow(&self, requested: &Destination) -> bool {
         self.0.iter().any(|Allowed { to, .. }| {
             let is_name = matches!(requested.host, Host::Name(_));
@@ -316,13 +320,111 @@ impl Destinations {
         })
     }
 
-    /// Whether the requested host may be connected to at this address, which is its own or the one
-    /// that its name was resolved to.
+    /// Whether the requested host may be connected to at this address, its own or one that its name
+    /// was resolved to.
     pub fn allows(&self, requested: &Destination, address: IpAddr, special: &Special) -> bool {
         let at = resolved(requested, address);
         self.0.iter().any(|Allowed { to, private }| {
             to.covers(requested, address, special)
                 || *private && (to.matches(requested) || to.matches(&at))
         })
+    }
+}
+
+/// Special ranges: the special-purpose registries of IANA (RFC 6890), and multicast. IPv4-mapped
+/// addresses are missing, because they are converted before.
+static RANGES: LazyLock<Vec<IpNet>> = LazyLock::new(|| {
+    let ranges = "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 \
+        192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 \
+        203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 \
+        ::/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16 3fff::/20 \
+        5f00::/16 fc00::/7 fe80::/10 fec0::/10 ff00::/8";
+    let parse = |text: &str| text.parse().expect("a network");
+    ranges.split_whitespace().map(parse).collect()
+});
+
+/// Time for which the addresses of the interfaces are remembered.
+const REMEMBER: Duration = Duration::from_secs(1);
+
+/// Addresses that are not public on this host: the special ranges and its own addresses.
+#[derive(Debug)]
+pub struct Special {
+    /// Addresses of the interfaces; `None` if they are unknown, and then no address is public.
+    own: Option<HashSet<IpAddr>>,
+}
+
+impl Special {
+    /// Special addresses, with those that the interfaces had at most a second ago.
+    pub fn of_this_host() -> Arc<Special> {
+        // A network namespace belongs to a thread.
+        thread_local! {
+            static LAST: RefCell<Option<(Instant, Arc<Special>)>> = const { RefCell::new(None) };
+        }
+        let fresh = |last: &(Instant, Arc<Special>)| last.0.elapsed() < REMEMBER;
+        LAST.with_borrow_mut(|last| {
+            if let Some((_, special)) = last.as_ref().filter(|last| fresh(last)) {
+                return special.clone();
+            }
+            let own = get_if_addrs().map(|all| Special::with_own(all.iter().map(Interface::ip)));
+            let special = Arc::new(own.unwrap_or(Special::unknown()));
+            *last = Some((Instant::now(), special.clone()));
+            special
+        })
+    }
+
+    /// Special addresses of a host with these own ones.
+    pub fn with_own(own: impl IntoIterator<Item = IpAddr>) -> Special {
+        Special {
+            own: Some(own.into_iter().collect()),
+        }
+    }
+
+    /// Special addresses of a host whose own ones are unknown.
+    pub fn unknown() -> Special {
+        Special { own: None }
+    }
+
+    /// Whether the address is in no special range and not an own one.
+    pub fn is_public(&self, address: IpAddr) -> bool {
+        self.range_of(address).is_none()
+    }
+
+    /// Whether a list with this network, which contains the address, allows the address: it is
+    /// public, or the network is inside its special range, which for an own address is the address
+    /// itself. The IPv4 address inside an IPv6 address must be public.
+    pub fn network_allows(&self, network: &IpNet, address: IpAddr) -> bool {
+        let embedded_is_public = embedded(address).is_none_or(|it| self.is_public(it.into()));
+        match self.range_of(address) {
+            None => true,
+            Some(range) => range.contains(network) && embedded_is_public,
+        }
+    }
+
+    /// Special range of an address. Loopback addresses are own ones by their range.
+    fn range_of(&self, address: IpAddr) -> Option<IpNet> {
+        let own = self.own.as_ref();
+        if !address.is_loopback() && own.is_none_or(|own| own.contains(&address)) {
+            return Some(address.into());
+        }
+        let mut ranges = RANGES.iter();
+        ranges.find(|range| range.contains(&address)).copied()
+    }
+}
+
+/// IPv4 address to which NAT64 (RFC 6052) or 6to4 (RFC 3056) would translate.
+fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(address) = address else {
+        return None;
+    };
+    let nat64 = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0);
+    let octets = address.octets();
+    let four =
+        |at: usize| Ipv4Addr::new(octets[at], octets[at + 1], octets[at + 2], octets[at + 3]);
+    if octets[..12] == nat64.octets()[..12] {
+        Some(four(12))
+    } else if octets[..2] == [0x20, 0x02] {
+        Some(four(2))
+    } else {
+        None
     }
 }

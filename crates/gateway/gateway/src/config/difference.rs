@@ -1,25 +1,25 @@
-//! What differs between two configurations of the same gateway, and what a reload makes of them.
+//! Differences between two configurations of the same gateway, and their treatment by a reload.
 //! Parts have the names of their keys, but for these:
 //!
-//! | part | what differs |
+//! | part | difference |
 //! |---|---|
 //! | `tunnel` | carrier, rule and I-TCP |
 //! | `keys` | the own key or those of the peers |
 //! | `peers` | names or allow-lists of peers |
-//! | `services` | where traffic is accepted, and from which clients |
+//! | `services` | listeners, and their clients |
 
 use super::read::Valid;
 use super::{Far, Near, Tunnel};
 
-/// The parts whose change takes effect with a restart only.
+/// Parts whose change takes effect with a restart only.
 pub const RESTART: [&str; 4] = ["far", "listen", "tunnel", "paths"];
 
-/// A configuration whose differences are known.
+/// A configuration that can be compared with a new one.
 pub trait Differs {
-    /// The parts that differ, but for `keys`.
+    /// Parts that differ, but for `keys`.
     fn parts(&self, new: &Self) -> Vec<&'static str>;
-    /// What a gateway that runs this configuration runs after a reload of `new`: all of it but the
-    /// parts that need a restart.
+    /// The configuration that a gateway with this one runs after a reload of `new`: all of `new`
+    /// but the parts that need a restart.
     #[must_use]
     fn reloaded(&self, new: Self) -> Self;
 }
@@ -74,7 +74,7 @@ fn tunnel_differs(old: &Tunnel, new: &Tunnel) -> bool {
     old.with_keys(new) != *new
 }
 
-/// Whether a peer that both have differs.
+/// Whether a peer differs that both configurations have.
 fn peers_differ(old: &Tunnel, new: &Tunnel) -> bool {
     let mut peers = new.peers.iter();
     peers.any(|peer| old.peer(&peer.key).is_some_and(|old| old != peer))
@@ -85,7 +85,7 @@ fn differing<const N: usize>(parts: [(&'static str, bool); N]) -> Vec<&'static s
     differing.map(|(part, _)| part).collect()
 }
 
-/// The parts that differ. A key file with other content is a difference, too.
+/// Parts that differ. A key file with other content is a difference, too.
 pub fn difference<C: Differs>(old: &Valid<C>, new: &Valid<C>) -> Vec<&'static str> {
     let mut parts = old.config.parts(&new.config);
     if old.key.public() != new.key.public() || old.peers != new.peers {

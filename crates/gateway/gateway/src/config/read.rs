@@ -1,4 +1,4 @@
-//! Reads a configuration file: every fault has its file, line and key.
+//! Reading of a configuration file: every fault has its file, line and key.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::{Far, Near, check, warnings};
 use crate::keys::{KeyPair, PublicKey};
 use crate::tls::Identity;
 
-/// A configuration that was found valid, with what was read along with it.
+/// A valid configuration, with the keys that were read along with it.
 #[derive(Clone, Debug)]
 pub struct Valid<Config> {
     /// The file's content; paths in it are relative to the working directory.
@@ -18,12 +18,12 @@ pub struct Valid<Config> {
     pub key: KeyPair,
     /// The keys of the accepted peers.
     pub peers: Vec<PublicKey>,
-    /// What is legal and probably not meant, one line each.
+    /// Warnings about values that are legal and probably not meant, one line each.
     pub warnings: Vec<String>,
 }
 
 impl<Config> Valid<Config> {
-    /// The keys as handshakes use them.
+    /// Own and accepted keys, for handshakes.
     pub fn identity(&self) -> std::sync::Arc<Identity> {
         Identity::new(&self.key, self.peers.clone())
     }
@@ -32,14 +32,14 @@ impl<Config> Valid<Config> {
 /// The configuration of either gateway.
 #[derive(Clone, Debug)]
 pub enum Either {
-    /// It has the key `far`.
+    /// `near`'s: the file has the key `far`.
     Near(Box<Valid<Near>>),
-    /// It has the key `listen`.
+    /// `far`'s: the file has the key `listen`.
     Far(Box<Valid<Far>>),
 }
 
 impl Either {
-    /// What is legal and probably not meant.
+    /// Warnings about values that are legal and probably not meant.
     pub fn warnings(&self) -> &[String] {
         match self {
             Either::Near(near) => &near.warnings,
@@ -50,15 +50,15 @@ impl Either {
 
 /// A configuration that can be checked: `near`'s or `far`'s.
 pub trait Config: DeserializeOwned {
-    /// The program that reads it: `near` or `far`.
+    /// Program that reads it: `near` or `far`.
     const ROLE: &'static str;
-    /// The tunnel.
+    /// Tunnel.
     fn tunnel(&mut self) -> &mut super::Tunnel;
     /// Status, metrics and drain.
     fn operation(&self) -> &super::Operation;
-    /// Every fault.
+    /// All faults.
     fn faults(&self) -> Vec<Fault>;
-    /// What is legal and probably not meant.
+    /// Warnings about values that are legal and probably not meant.
     fn warnings(&self) -> Vec<Fault>;
 }
 
@@ -158,7 +158,7 @@ fn valid<C: Config>(path: &Path, document: &Document<'_>) -> Result<Valid<C>, Ve
     }
 }
 
-/// The gateway that the file is for, by the key that only one of them has and needs.
+/// Gateway that the file is for, by the key that only one of them has and needs.
 fn role(document: &Document<'_>) -> Option<&'static str> {
     match (document.has("far"), document.has("listen")) {
         (true, false) => Some("near"),

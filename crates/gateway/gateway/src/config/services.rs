@@ -1,4 +1,4 @@
-//! The services of `near`: where it accepts traffic, of which clients, and what it does with it.
+//! Services of `near`: listeners, their clients, and the treatment of their connections.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,25 +8,25 @@ use ipnet::IpNet;
 use super::{Listen, Near};
 use crate::wire::Destination;
 
-/// What is listened for.
+/// A service: an address on which near listens, for some clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     /// Key in the configuration.
     pub key: Key,
-    /// What happens to a connection.
-    pub kind: Kind,
-    /// The address to listen at.
+    /// Treatment of its connections.
+    pub kind: ServiceKind,
+    /// Address on which near listens.
     pub listen: SocketAddr,
-    /// The networks of its clients; none means this host.
+    /// Networks of its clients; none means this host.
     pub clients: Vec<IpNet>,
 }
 
-/// What a service does with a connection.
+/// Treatment of a service's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServiceKind {
     /// Serves SOCKS5.
     Socks,
-    /// Carries it where the packet filter has seen it go.
+    /// Carries it to the destination that it had before the packet filter redirected it.
     Redirect,
     /// Answers queries.
     Dns,
@@ -35,12 +35,12 @@ pub enum Kind {
 }
 
 impl Near {
-    /// Every service.
+    /// All services.
     pub fn services(&self) -> Vec<Service> {
         let single = [
-            ("socks", Kind::Socks, &self.socks),
-            ("redirect", Kind::Redirect, &self.redirect),
-            ("dns", Kind::Dns, &self.dns),
+            ("socks", ServiceKind::Socks, &self.socks),
+            ("redirect", ServiceKind::Redirect, &self.redirect),
+            ("dns", ServiceKind::Dns, &self.dns),
         ];
         let single = single.into_iter().filter_map(|(name, kind, listen)| {
             let Listen { listen, clients } = listen.clone()?;
@@ -54,7 +54,7 @@ impl Near {
         });
         let forwards = self.forwards.iter().enumerate().map(|(i, it)| Service {
             key: Key::root("forwards").index(i),
-            kind: Kind::Forward(it.to.clone()),
+            kind: ServiceKind::Forward(it.to.clone()),
             listen: it.listen,
             clients: it.clients.clone(),
         });
@@ -75,7 +75,7 @@ impl Near {
 }
 
 impl Service {
-    /// The fault of a service that others than this host can reach although no clients are named.
+    /// Fault of a service that other hosts can reach although no clients are named.
     pub fn fault(&self) -> Option<Fault> {
         let is_open = !self.listen.ip().is_loopback() && self.clients.is_empty();
         is_open.then(|| {
@@ -87,7 +87,7 @@ impl Service {
         })
     }
 
-    /// Whether this client may use it.
+    /// Whether this client may use the service.
     pub fn serves(&self, client: IpAddr) -> bool {
         let client = client.to_canonical();
         let mut clients = self.clients.iter();

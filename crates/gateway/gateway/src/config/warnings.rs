@@ -1,11 +1,10 @@
-//! What is legal in a configuration and probably not meant.
+//! Warnings about values that are legal in a configuration and probably not meant.
 
 use std::net::SocketAddr;
 
 use anabranch_scenario::{Fault, Key, algorithm};
 
-use super::check::listener_of_operation;
-use super::registered::kernel_has;
+use super::check::{kernel_has, listener_of_operation};
 use super::{Carrier, Far, Limits, Near, Operation, Role, Tunnel};
 
 /// Warnings about a configuration of `near` without faults.
@@ -52,7 +51,7 @@ pub(super) fn far(far: &Far) -> Vec<Fault> {
     warnings
 }
 
-/// `paths`: how many are used, where that is known.
+/// Warnings about a tunnel that uses this number of `paths`, where it is known.
 fn tunnel(tunnel: &Tunnel, paths: Option<usize>) -> Vec<Fault> {
     let key = Key::root("tunnel").key("algorithm");
     let Ok(rule) = algorithm(&tunnel.algorithm) else {
@@ -132,7 +131,7 @@ fn is_local(far: &str) -> bool {
             .is_ok_and(|far| far.ip().is_loopback())
 }
 
-/// The status has no password.
+/// Warning about a status that others can reach, since it has no password.
 fn public(operation: &Operation) -> Option<Fault> {
     let (key, address) = listener_of_operation(operation)?;
     let message =

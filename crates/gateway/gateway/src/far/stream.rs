@@ -1,25 +1,29 @@
-//! The streams of a tunnel: their heads, and TCP connections.
+//! Streams of a tunnel: their heads, TCP connections, DNS queries, and UDP associations, each with
+//! a socket.
 
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use tokio::io::AsyncWriteExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, warn};
 
-use super::{Session, Shared, confirm, dns, refuse, udp};
+use super::{Session, Shared, confirm, refuse};
 use crate::carrier::Stream;
 use crate::config::HEADS;
-use crate::config::special::Special;
+use crate::config::destination::Special;
 use crate::keys::PublicKey;
+use crate::names::dns::{TIMEOUT, ask, parse_query};
 use crate::network::Socket;
-use crate::traffic::connect::connect;
-use crate::traffic::limits::{Kind, Permit};
-use crate::traffic::relay::{Connection, relay};
-use crate::wire::{Destination, Head, Reply};
+use crate::traffic::limits::{Permit, Purpose};
+use crate::traffic::relay::{Connection, connect, relay};
+use crate::traffic::udp::{IDLE, Outside};
+use crate::wire::{Destination, Head, Reply, encode_frame, read_frame};
 
 /// Accepts streams until the tunnel is closed. After `stop_accepting` new ones are refused.
 pub async fn accept(shared: &Arc<Shared>, session: Session) {
@@ -39,7 +43,8 @@ pub async fn accept(shared: &Arc<Shared>, session: Session) {
     tokio::join!(streams, session.associations.distribute(&session.tunnel));
 }
 
-/// A near with the same carrier opens streams over it, and over QUIC sends only datagrams.
+/// Logs that near has another carrier. A near with the same one opens streams over it, and over
+/// QUIC sends only datagrams.
 fn compare_carriers(shared: &Shared, session: &Session) {
     if session.tunnel.carrier() != shared.config().tunnel.carrier {
         warn!(
@@ -79,11 +84,11 @@ async fn read_head(shared: &Shared, stream: &mut Stream) -> io::Result<Head> {
     read.inspect_err(|_| counters.refused_malformed.increment())
 }
 
-/// Does what the head says, if its peer has a place left for that.
+/// Serves the head's request, if its peer has a place left for that.
 async fn serve(shared: &Shared, session: &Session, stream: Stream, head: Head) -> io::Result<()> {
     let kind = match head {
-        Head::Tcp(..) | Head::Udp(_) => Kind::Connection,
-        Head::Dns => Kind::Query,
+        Head::Tcp(..) | Head::Udp(_) => Purpose::Connection,
+        Head::Dns => Purpose::Query,
     };
     let permit = shared.limiter.admit(kind, &session.peer);
     let permit = permit.filter(|_| !shared.stopped.is_cancelled());
@@ -94,8 +99,10 @@ async fn serve(shared: &Shared, session: &Session, stream: Stream, head: Head) -
     let _active = shared.counters.active_connections.hold();
     match head {
         Head::Tcp(to, refused) => tcp(shared, session, stream, &to, &refused, &permit).await,
-        Head::Udp(association) => udp::serve(shared, session, association, stream, &permit).await,
-        Head::Dns => dns::serve(shared, stream).await,
+        Head::Udp(association) => {
+            serve_association(shared, session, association, stream, &permit).await
+        }
+        Head::Dns => answer(shared, stream).await,
     }
 }
 
@@ -168,4 +175,95 @@ async fn open(
         counters.refused_unreachable.increment();
         Reply::from_error(&error)
     })
+}
+
+/// Answers one query.
+pub async fn answer(shared: &Shared, mut stream: Stream) -> io::Result<()> {
+    let counters = &shared.counters;
+    let Some(resolver) = shared.config().resolver else {
+        counters.dns_failed.increment();
+        return refuse(stream, Reply::NotAllowed).await;
+    };
+    let query = timeout(TIMEOUT, read_frame(&mut stream.reader)).await??;
+    let query = query.unwrap_or_default();
+    let Some(parsed) = parse_query(&query) else {
+        counters.refused_malformed.increment();
+        return refuse(stream, Reply::GeneralFailure).await;
+    };
+    let answer = async {
+        let answer = ask(resolver, &query, &parsed).await?;
+        encode_frame(&[&answer]).ok_or(io::ErrorKind::InvalidData.into())
+    };
+    match timeout(TIMEOUT, answer)
+        .await
+        .unwrap_or_else(|late| Err(late.into()))
+    {
+        Ok(frame) => {
+            counters.dns_answered.increment();
+            stream.writer.write_all(&[Reply::Succeeded as u8]).await?;
+            stream.writer.write_all(&frame).await?;
+            stream.writer.shutdown().await
+        }
+        Err(error) => {
+            counters.dns_failed.increment();
+            refuse(stream, Reply::from_error(&error)).await
+        }
+    }
+}
+
+/// Serves an association until near ends it or it is idle; a further stream of one until that ends.
+pub async fn serve_association(
+    shared: &Shared,
+    session: &Session,
+    number: u32,
+    mut stream: Stream,
+    permit: &Permit<PublicKey>,
+) -> io::Result<()> {
+    let counters = &shared.counters;
+    let queue_bytes = shared.limiter.limits().buffer_bytes;
+    let (associations, tunnel) = (&session.associations, &session.tunnel);
+    let Some(mut association) = associations.join(number, tunnel, queue_bytes) else {
+        confirm(&mut stream).await?;
+        associations.attach(number, tunnel, stream).await;
+        return Ok(());
+    };
+    let mut outside = match Outside::bind(&shared.resolver, &session.peer, counters) {
+        Ok(outside) => outside,
+        Err(error) => {
+            counters.refused_unreachable.increment();
+            return refuse(stream, Reply::from_error(&error)).await;
+        }
+    };
+    confirm(&mut stream).await?;
+    shared
+        .tasks
+        .spawn(associations.attach(number, tunnel, stream));
+    let _active = counters.active_associations.hold();
+    let allows = |to: &Destination, address: IpAddr| {
+        let special = Special::of_this_host();
+        shared.allow(permit.client()).allows(to, address, &special)
+    };
+    let mut last = Instant::now();
+    loop {
+        tokio::select! {
+            packet = association.receive() => {
+                let Some(packet) = packet else { return Ok(()) };
+                if shared.allow(permit.client()).may_allow(&packet.peer) {
+                    permit.rate.take(packet.payload.len()).await;
+                    outside.send(packet.peer, packet.payload, allows).await;
+                } else {
+                    counters.dropped_destination.increment();
+                }
+            }
+            received = outside.receive(allows) => {
+                let (payload, from) = received?;
+                permit.rate.take(payload.len()).await;
+                association.send(&from.into(), &payload).await;
+                counters.datagrams_down.increment();
+                counters.datagram_bytes_down.add(payload.len() as u64);
+            }
+            () = sleep_until(last + IDLE) => return Ok(()),
+        }
+        last = Instant::now();
+    }
 }

@@ -1,9 +1,20 @@
 //! DNS messages, as far as a relay must understand them (RFC 1035; RFC 6891 for sizes over UDP).
 
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How long a query may take.
+use bytes::Bytes;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::time::timeout;
+
+use crate::random;
+use crate::socket::receive_from;
+use crate::wire::{Name, encode_frame, read_frame};
+
+/// Longest time of a query.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Largest query, bytes. Queries have one question and a few options.
@@ -15,11 +26,13 @@ const OPT: u16 = 41;
 const NO_DATA: RangeInclusive<u16> = 249..=252;
 /// The bits of a header's third byte that are 0 in a query (opcode QUERY).
 const RESPONSE_AND_OPCODE: u8 = 0xf8;
-/// The size that every client accepts over UDP, and the largest that RFC 9715 advises.
+/// Size that every client accepts over UDP, bytes.
 const MIN_UDP: u16 = 512;
+
+/// Largest size over UDP that RFC 9715 advises, bytes.
 const MAX_UDP: u16 = 1400;
 
-/// What a relay must know of a query.
+/// Parts of a query that a relay must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Query<'a> {
     /// Number of the query.
@@ -112,21 +125,21 @@ pub(super) fn count(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// Where the question ends that follows the header.
+/// Position after the question that follows the header.
 pub(super) fn skip_question(message: &[u8]) -> Option<usize> {
     let end = skip_name(message, HEADER, Pointers::Refused)? + 4;
     (end <= message.len()).then_some(end)
 }
 
-/// Whether a name may end with a pointer (RFC 1035, section 4.1.4). A name in a query has none, and
-/// one in an OPT record is the root.
+/// Permission of a name to end with a pointer (RFC 1035, section 4.1.4). A name in a query has
+/// none, and one in an OPT record is the root.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Pointers {
     Accepted,
     Refused,
 }
 
-/// Where the name ends that begins at `at`.
+/// Position after the name that begins at `at`.
 pub(super) fn skip_name(message: &[u8], mut at: usize, pointers: Pointers) -> Option<usize> {
     const POINTER: u8 = 0xc0;
     let start = at;
@@ -143,4 +156,109 @@ pub(super) fn skip_name(message: &[u8], mut at: usize, pointers: Pointers) -> Op
             return Some(at);
         }
     }
+}
+
+const A: u16 = 1;
+const AAAA: u16 = 28;
+const IN: u16 = 1;
+const NXDOMAIN: u8 = 3;
+
+/// Queries for the IPv6 (RFC 3596) and the IPv4 addresses of a name.
+pub fn queries(name: &Name) -> [Vec<u8>; 2] {
+    [AAAA, A].map(|kind| {
+        const RECURSION_DESIRED: u8 = 0x01;
+        let mut query = vec![0, 0, RECURSION_DESIRED, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        for label in name.as_str().split('.') {
+            query.push(u8::try_from(label.len()).expect("a label has at most 63 bytes"));
+            query.extend(label.bytes());
+        }
+        query.push(0);
+        query.extend([kind, IN].map(u16::to_be_bytes).as_flattened());
+        query
+    })
+}
+
+/// Addresses in an answer and their time to live. Answers of a recursive server contain the whole
+/// chain of aliases. `None` if the server reports a failure other than that there is no such name,
+/// or the answer is malformed.
+pub fn addresses(answer: &[u8]) -> Option<(Vec<IpAddr>, Duration)> {
+    let header = answer.get(..HEADER)?;
+    if ![0, NXDOMAIN].contains(&(header[3] & 0xf)) {
+        return None;
+    }
+    let mut at = skip_question(answer)?;
+    let mut addresses = Vec::new();
+    let mut valid_s = u32::MAX;
+    for _ in 0..count(header, 6) {
+        at = skip_name(answer, at, Pointers::Accepted)?;
+        let fixed = answer.get(at..at + 10)?;
+        let end = at + 10 + usize::from(count(fixed, 8));
+        let data = answer.get(at + 10..end)?;
+        let ttl = u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]);
+        valid_s = valid_s.min(ttl);
+        match (count(fixed, 0), count(fixed, 2)) {
+            (A, IN) => addresses.push(IpAddr::from(<[u8; 4]>::try_from(data).ok()?)),
+            (AAAA, IN) => addresses.push(IpAddr::from(<[u8; 16]>::try_from(data).ok()?)),
+            _ => {}
+        }
+        at = end;
+    }
+    Some((addresses, Duration::from_secs(valid_s.into())))
+}
+
+/// Time after which a query over UDP is repeated.
+const REPEAT: Duration = Duration::from_millis(1500);
+
+/// Asks the server. Returns its answer: over UDP, and over TCP if it is truncated there. Each query
+/// has a random number and a port of its own (RFC 5452). Waits for as long as it is polled.
+///
+/// # Errors
+/// If the server cannot be reached, or the answer over TCP is not one to this query.
+pub async fn ask(server: SocketAddr, query: &[u8], parsed: &Query<'_>) -> io::Result<Vec<u8>> {
+    let asked = Query {
+        id: u16::from_ne_bytes(random()),
+        ..*parsed
+    };
+    let mut query = query.to_vec();
+    set_id(&mut query, asked.id);
+    let mut answer = over_udp(server, &query, &asked).await?;
+    if is_truncated(&answer) {
+        answer = over_tcp(server, &query, &asked).await?;
+    }
+    let mut answer = Vec::from(answer);
+    set_id(&mut answer, parsed.id);
+    Ok(answer)
+}
+
+async fn over_udp(server: SocketAddr, query: &[u8], asked: &Query<'_>) -> io::Result<Bytes> {
+    let unspecified: IpAddr = match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((unspecified, 0)).await?;
+    socket.connect(server).await?;
+    loop {
+        socket.send(query).await?;
+        let answer = async {
+            loop {
+                let (answer, _) = receive_from(&socket).await?;
+                if answers(&answer, asked) {
+                    return Ok(answer);
+                }
+            }
+        };
+        if let Ok(answer) = timeout(REPEAT, answer).await {
+            return answer;
+        }
+    }
+}
+
+async fn over_tcp(server: SocketAddr, query: &[u8], asked: &Query<'_>) -> io::Result<Bytes> {
+    let mut socket = TcpStream::connect(server).await?;
+    let frame = encode_frame(&[query]).ok_or(io::ErrorKind::InvalidData)?;
+    socket.write_all(&frame).await?;
+    let answer = read_frame(&mut socket).await?.unwrap_or_default();
+    answers(&answer, asked)
+        .then_some(answer)
+        .ok_or(io::ErrorKind::InvalidData.into())
 }

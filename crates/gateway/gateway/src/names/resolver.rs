@@ -1,5 +1,5 @@
-//! Resolves names, by the file of hosts and then by DNS. A lookup is a task with two sockets: it
-//! has no thread, and ends with the future that waits for it.
+//! Resolution of names, by the file of hosts and then by DNS. A lookup is a task with two sockets:
+//! it has no thread, and ends with the future that waits for it.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -12,36 +12,40 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use super::addresses::{addresses, queries};
-use super::ask;
-use super::dns::parse_query;
+use super::dns::{addresses, ask, parse_query, queries};
 use super::system::{Changed, System};
 use crate::wire::{Destination, Host, Name};
 
-/// How long resolving a name may take.
+/// Longest time of resolving a name.
 pub const RESOLVE: Duration = Duration::from_secs(5);
 
-/// How long all servers together may take for one type of address: less, so that a server that
-/// answers queries for one type only is of use.
+/// Longest time of all servers together for one type of address: less than `RESOLVE`, so that a
+/// server that answers queries for one type only is of use.
 const ASK: Duration = Duration::from_secs(4);
 
-/// Lookups at a time. Each has two sockets.
+/// Most lookups at a time. Each has two sockets.
 const LOOKUPS: usize = 256;
 
-/// Names that are remembered, and addresses of each family of a name.
+/// Most names that are remembered.
 const MAX_NAMES: usize = 4096;
+
+/// Most addresses of each family of a name that are remembered.
 const MAX_ADDRESSES: usize = 4;
 
-/// How long an answer is remembered at least and at most: addresses are in the order for the routes
-/// at that time.
+/// Least time for which an answer is remembered.
 const MIN_TTL: Duration = Duration::from_secs(1);
+
+/// Longest time for which an answer is remembered: addresses are in the order of the routes at the
+/// time of the answer.
 const MAX_TTL: Duration = Duration::from_secs(300);
 
-/// How long it is remembered that there is no address (RFC 2308), and no answer (RFC 9520).
+/// Time for which it is remembered that a name has no address (RFC 2308).
 const NONE_TTL: Duration = Duration::from_secs(5);
+
+/// Time for which it is remembered that no server answered (RFC 9520).
 const FAILED_TTL: Duration = Duration::from_secs(1);
 
-/// Resolves names for clients, which are told apart by `K`.
+/// Resolver for clients, which are told apart by `K`.
 ///
 /// Each lookup finds a place. When all are taken, the client with the most lookups loses the oldest
 /// of them, which is the least likely to be answered.
@@ -51,10 +55,10 @@ pub struct Resolver<K> {
     lookups: Mutex<Lookups<K>>,
 }
 
-/// The lookups at present, the oldest first, with what tells one that it has lost its place.
+/// Present lookups, the oldest first, with the notification that one has lost its place.
 type Lookups<K> = VecDeque<(K, Arc<Notify>)>;
 
-/// What is known of names without asking.
+/// Names that are known without asking.
 #[derive(Debug)]
 struct Names {
     server: Option<SocketAddr>,
@@ -80,7 +84,7 @@ impl Names {
 }
 
 impl<K: Clone + Eq + Hash> Resolver<K> {
-    /// A resolver that asks this server, or else those of the system.
+    /// A resolver that asks this server or, without one, those of the system.
     pub fn new(server: Option<SocketAddr>) -> Resolver<K> {
         Resolver {
             names: Mutex::new(Names::new(server)),
@@ -96,8 +100,8 @@ impl<K: Clone + Eq + Hash> Resolver<K> {
         }
     }
 
-    /// The addresses of a destination in the order in which they are to be tried, IPv4-mapped ones
-    /// as IPv4.
+    /// Resolves a destination. Returns its addresses in the order in which they are to be tried,
+    /// IPv4-mapped ones as IPv4.
     ///
     /// # Errors
     /// If it has none, or not in time.
@@ -119,7 +123,7 @@ impl<K: Clone + Eq + Hash> Resolver<K> {
         Ok(found)
     }
 
-    /// What [`Resolver::resolve`] would return, empty for an error, if no server must be asked.
+    /// The result of [`Resolver::resolve`] if no server must be asked; empty for an error.
     pub fn known(&self, destination: &Destination) -> Option<Vec<SocketAddr>> {
         let name = match &destination.host {
             Host::Ip(address) => return Some(vec![SocketAddr::new(*address, destination.port)]),
@@ -163,7 +167,7 @@ impl<K: Clone + Eq + Hash> Resolver<K> {
         Ok(addresses)
     }
 
-    /// A place for a lookup.
+    /// Takes a place for a lookup.
     fn take_turn(&self, client: &K) -> Turn<'_, K> {
         let mut lookups = self.lookups.lock();
         if lookups.len() == LOOKUPS {
@@ -188,7 +192,7 @@ impl<K: Clone + Eq + Hash> Resolver<K> {
     }
 }
 
-/// The place of a lookup, until it is dropped.
+/// Place of a lookup, until it is dropped.
 struct Turn<'a, K: Clone + Eq + Hash> {
     resolver: &'a Resolver<K>,
     lost: Arc<Notify>,
@@ -201,7 +205,7 @@ impl<K: Clone + Eq + Hash> Drop for Turn<'_, K> {
     }
 }
 
-/// The addresses of `far`, a host and port, as the system resolves it.
+/// Addresses of `far`, a host and port, as the system resolves it.
 ///
 /// # Errors
 /// As [`Resolver::resolve`].
@@ -209,7 +213,7 @@ pub async fn resolve_far(far: &str) -> io::Result<Vec<SocketAddr>> {
     Resolver::new(None).resolve(&(), &far.parse()?).await
 }
 
-/// The addresses of a name and how long they are valid: of the first candidate that has any.
+/// Addresses of a name and their time to live: of the first candidate that has any.
 async fn ask_for(system: &System, name: &Name) -> io::Result<(Vec<IpAddr>, Duration)> {
     let mut failure = None;
     for candidate in system.candidates(name) {
@@ -237,7 +241,7 @@ async fn ask_for(system: &System, name: &Name) -> io::Result<(Vec<IpAddr>, Durat
     failure.map_or(Ok((Vec::new(), NONE_TTL)), Err)
 }
 
-/// The addresses in the answer of the first server that has one.
+/// Addresses in the answer of the first server that has one.
 async fn ask_in_turn(servers: &[SocketAddr], query: &[u8]) -> io::Result<(Vec<IpAddr>, Duration)> {
     let parsed = parse_query(query).expect("an own query");
     let patience = ASK / u32::try_from(servers.len()).unwrap_or(u32::MAX);
@@ -260,7 +264,7 @@ fn with_port(addresses: &[IpAddr], port: u16) -> Vec<SocketAddr> {
     with_port.collect()
 }
 
-/// The addresses of both families in turn, IPv6 first (RFC 8305, section 4), those without a route
+/// Sorts addresses: both families in turn, IPv6 first (RFC 8305, section 4), those without a route
 /// last (RFC 6724, section 6, rule 1).
 fn in_order(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     let (ipv6, ipv4): (Vec<_>, Vec<_>) = addresses.into_iter().partition(IpAddr::is_ipv6);

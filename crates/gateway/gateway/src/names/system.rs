@@ -1,4 +1,4 @@
-//! The system's configuration of names: hosts(5) and resolv.conf(5).
+//! System's configuration of names: hosts(5) and resolv.conf(5).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,16 +13,18 @@ const RESOLV_CONF: &str = "/etc/resolv.conf";
 /// The port of DNS.
 const PORT: u16 = 53;
 
-/// The servers and search domains that are used, as in glibc.
+/// Most servers that are used, as in glibc.
 const MAX_SERVERS: usize = 3;
+
+/// Most search domains that are used, as in glibc.
 const MAX_SEARCH: usize = 6;
 
-/// When the files were changed last.
+/// Times at which the files were changed last.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Changed([Option<SystemTime>; 2]);
 
 impl Changed {
-    /// State of the files now.
+    /// Present state of the files.
     pub fn now() -> Changed {
         let changed = |path| {
             std::fs::metadata(path)
@@ -33,7 +35,7 @@ impl Changed {
     }
 }
 
-/// How names are resolved.
+/// Configuration by which names are resolved.
 #[derive(Debug)]
 pub struct System {
     hosts: HashMap<Name, Vec<IpAddr>>,
@@ -53,7 +55,7 @@ impl System {
         System::parse(&text(HOSTS), &text(RESOLV_CONF))
     }
 
-    /// The same hosts, but this server alone and no search domains.
+    /// This configuration with `server` alone and no search domains.
     pub fn with_server(self, server: SocketAddr) -> System {
         System {
             servers: vec![server],
@@ -62,7 +64,7 @@ impl System {
         }
     }
 
-    /// Lines that are not understood are ignored.
+    /// Parses the files. Lines that are not understood are ignored.
     fn parse(hosts: &str, resolv_conf: &str) -> System {
         let mut system = System {
             hosts: HashMap::new(),
@@ -109,7 +111,7 @@ impl System {
         system
     }
 
-    /// The addresses of a name that no server is asked for: in the file of hosts, or special (RFC
+    /// Addresses of a name that no server is asked for: from the file of hosts, or special (RFC
     /// 6761, sections 6.3 and 6.4).
     pub fn local(&self, name: &Name) -> Option<Vec<IpAddr>> {
         let is = |special: &str| {
@@ -129,8 +131,8 @@ impl System {
         }
     }
 
-    /// The names that servers are asked for, in this order: a name with fewer than `ndots` dots
-    /// first in the search domains.
+    /// Names that servers are asked for, in this order: a name with fewer than `ndots` dots first
+    /// in the search domains.
     pub fn candidates(&self, name: &Name) -> Vec<Name> {
         let joined = |domain: &Name| format!("{}.{}", name.as_str(), domain.as_str()).parse();
         let mut candidates: Vec<Name> = self.search.iter().flat_map(joined).collect();

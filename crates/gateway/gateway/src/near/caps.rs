@@ -1,4 +1,4 @@
-//! Data caps count since the start of near, over all tunnels.
+//! Data caps, which count since the start of near, over all tunnels.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,23 +11,24 @@ use super::Shared;
 use crate::carrier::{PathState, Tunnel};
 use crate::config::{self, Role};
 
-/// How often it is counted what all tunnels carry together. A tunnel that is alone counts exactly.
+/// Interval at which the bytes of all tunnels together are counted. A tunnel that is alone counts
+/// exactly.
 const COUNT: Duration = Duration::from_millis(100);
 
-/// What the tunnels that have ended carried over each path, bytes.
+/// Bytes that the tunnels that have ended carried over each path.
 #[derive(Debug, Default)]
 pub struct Carried(Mutex<HashMap<String, u64>>);
 
 impl Carried {
-    /// Adds the paths of a tunnel that has ended, which is `forgotten` at the same time: so each
-    /// tunnel counts once.
+    /// Adds the paths of a tunnel that has ended. Calls `forgotten` meanwhile, so that each tunnel
+    /// counts once.
     pub fn add(&self, paths: &[PathState], forgotten: impl FnOnce()) {
         let mut carried = self.0.lock();
         forgotten();
         count(&mut carried, paths);
     }
 
-    /// What was carried over each path, with what the `established` tunnels carry, bytes.
+    /// Bytes carried over each path, including those of the `established` tunnels.
     fn with(&self, established: impl FnOnce() -> Vec<Tunnel>) -> HashMap<String, u64> {
         let ended = self.0.lock();
         let mut carried = ended.clone();
@@ -37,8 +38,8 @@ impl Carried {
         carried
     }
 
-    /// The paths with what the ended and the `established` tunnels have left of their caps; those
-    /// with nothing left are not used.
+    /// Paths with the rest of their caps after the ended and the `established` tunnels. Paths with
+    /// nothing left are not used.
     pub fn left(
         &self,
         paths: &[config::Path],

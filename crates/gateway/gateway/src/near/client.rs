@@ -1,4 +1,4 @@
-//! The client of a UDP association: where its datagrams come from and return to.
+//! Client of a UDP association: the sender and receiver of its datagrams.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use super::socks::encode_datagram;
 use crate::traffic::limits::Rate;
 use crate::wire::Destination;
 
-/// A client, by the socket that it sends to.
+/// A client, reached over the socket that it sends to.
 #[derive(Clone)]
 pub struct Client {
-    /// The socket of its association.
+    /// Socket of its association.
     pub socket: Arc<UdpSocket>,
-    /// The address that it sends from.
+    /// Address from which it sends.
     pub address: SocketAddr,
-    /// The rate that it shares with its connections.
+    /// Rate that it shares with its connections.
     pub rate: Arc<Rate>,
 }
 
 impl Client {
-    /// Sends it a datagram of this origin.
+    /// Sends the client a datagram of this origin.
     pub async fn send(&self, shared: &Shared, origin: &Destination, payload: &[u8]) {
         let counters = &shared.counters;
         self.rate.take(payload.len()).await;

@@ -1,5 +1,6 @@
-//! Keeps a tunnel established.
+//! Maintenance of one tunnel, and the identifiers of tunnels, by their purpose.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,28 +10,30 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
-use super::{Shared, TunnelId};
-use crate::carrier::{self, Carrier, Closed, Remote, Tunnel};
-use crate::config;
+use super::Shared;
+use crate::carrier::{self, Closed, Remote, Tunnel};
+use crate::config::{self, Carrier};
 use crate::itcp;
 use crate::names::resolve_far;
 
-/// The pause after a failed attempt: doubled from the first to the last.
+/// Pause after the first failed attempt, doubled after each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Longest pause between attempts.
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause of a tunnel that another one can stand in for, and that may never be
-/// established: networks block UDP.
+/// Longest pause of a tunnel that another one can stand in for, and that may never be established:
+/// networks block UDP.
 const LAST_PAUSE_OF_DATAGRAMS: Duration = Duration::from_secs(64);
 
-/// When another attempt starts beside one that has not finished: a handshake that began before far
-/// was back would otherwise be repeated too late.
+/// Time after which another attempt starts beside one that has not finished: a handshake that began
+/// before far was back would otherwise be repeated too late.
 const OVERLAP: Duration = Duration::from_secs(1);
 
-/// Causes that are logged until there is a tunnel, each once: they may take turns.
+/// Number of causes that are logged until there is a tunnel, each once: they may take turns.
 const MESSAGES: usize = 16;
 
-/// How long an attempt may take.
+/// Longest time of an attempt.
 const ATTEMPT: Duration = Duration::from_secs(10);
 
 /// Time without an answer after which far may not know the tunnel any more. Over TCP far's kernel
@@ -43,27 +46,27 @@ fn silence(tunnel: &Tunnel) -> Duration {
     }
 }
 
-/// How often that is checked.
+/// Interval at which the silence is checked.
 const OBSERVE: Duration = Duration::from_millis(200);
 
-/// How long the tunnel may then take to answer, too: a carrier tries a dead path every half second,
-/// and then takes some round trips.
+/// Time that the tunnel then has to answer, too: a carrier tries a dead path every half second, and
+/// then takes some round trips.
 const RETURN: Duration = Duration::from_secs(1);
 
-/// How long a connection waits for a tunnel.
+/// Longest time that a connection waits for a tunnel.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Keeps the tunnel over some paths established.
+/// Keeper of one tunnel, over some paths.
 #[derive(Debug, Default)]
 pub struct Connector(watch::Sender<Option<Tunnel>>);
 
 impl Connector {
-    /// The tunnel, if there is one now.
+    /// The tunnel, if it is established now.
     pub fn established(&self) -> Option<Tunnel> {
         self.0.borrow().clone()
     }
 
-    /// The tunnel, other than `lost`; waits a while until there is one.
+    /// The tunnel, other than `lost`; waits a while until it is established.
     pub async fn tunnel(&self, lost: Option<&Tunnel>) -> Option<Tunnel> {
         let usable = |new: &Option<Tunnel>| {
             let new = new.as_ref();
@@ -105,7 +108,7 @@ impl Connector {
         paths: &[config::Path],
         tunnel: &Tunnel,
     ) -> Option<Tunnel> {
-        info!(way = %id, "tunnel established");
+        info!(tunnel = %id, "tunnel established");
         shared.counters.tunnels_established.increment();
         let active = shared.counters.active_tunnels.hold();
         let itcp = shared.config().tunnel.itcp.clone();
@@ -125,13 +128,13 @@ impl Connector {
         });
         drop((close, active));
         shared.counters.tunnels_closed.increment();
-        warn!(way = %id, "{reason}");
+        warn!(tunnel = %id, "{reason}");
         next
     }
 }
 
-/// A new tunnel, once far answers a new handshake and nothing in this tunnel: far was killed and
-/// started again, and this tunnel would only notice after a long time.
+/// Establishes a new tunnel, once far answers a new handshake and nothing in this tunnel: far was
+/// killed and started again, and this tunnel would notice only after a long time.
 async fn replacement(
     shared: &Arc<Shared>,
     id: &TunnelId,
@@ -154,7 +157,8 @@ async fn replacement(
     }
 }
 
-/// Waits until nothing was received for a while although something was sent; what was received.
+/// Waits until nothing was received for a while although something was sent. Returns the bytes
+/// received.
 async fn silent(tunnel: &Tunnel) -> u64 {
     let (mut sent, mut received) = bytes(tunnel);
     let mut since = Instant::now();
@@ -185,7 +189,7 @@ fn bytes(tunnel: &Tunnel) -> (u64, u64) {
     (sent, paths.iter().map(|path| path.received_bytes).sum())
 }
 
-/// Closes the tunnel, also when its task is cancelled.
+/// Guard that closes the tunnel, also when its task is cancelled.
 struct CloseOnDrop<'a>(&'a Tunnel);
 
 impl Drop for CloseOnDrop<'_> {
@@ -215,9 +219,9 @@ async fn establish(shared: &Arc<Shared>, id: &TunnelId, paths: &[config::Path]) 
         };
         shared.counters.tunnels_failed.increment();
         if logged.contains(&message) || logged.len() == MESSAGES {
-            debug!(way = %id, "no tunnel: {message}");
+            debug!(tunnel = %id, "no tunnel: {message}");
         } else {
-            warn!(way = %id, "no tunnel: {message}");
+            warn!(tunnel = %id, "no tunnel: {message}");
             logged.push(message);
         }
         sleep(pause).await;
@@ -250,4 +254,60 @@ async fn attempt(
     };
     let connected = timeout(ATTEMPT, connected).await;
     connected.unwrap_or_else(|_| bail!("far = {}: no tunnel in {ATTEMPT:?}", config.far))
+}
+
+/// Identifier of one of near's tunnels.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TunnelId {
+    /// The tunnel over all paths.
+    All,
+    /// A tunnel over one path, for connections by the destination rule `path:NAME` and, with the
+    /// carrier `quic`, for datagrams.
+    Path(String),
+    /// A tunnel over one path and QUIC, for datagrams with the carrier `mptcp`, whose order makes
+    /// each datagram wait for lost data before it.
+    Datagrams(String),
+}
+
+impl TunnelId {
+    /// The tunnel over all paths, or over this one.
+    pub fn over(path: Option<&str>) -> TunnelId {
+        path.map_or(TunnelId::All, |name| TunnelId::Path(name.to_owned()))
+    }
+
+    /// The tunnel for datagrams over one path.
+    pub fn datagrams(carrier: Carrier, path: &str) -> TunnelId {
+        match carrier {
+            Carrier::Quic => TunnelId::Path(path.to_owned()),
+            Carrier::Mptcp => TunnelId::Datagrams(path.to_owned()),
+        }
+    }
+
+    /// The configuration with the carrier of this tunnel.
+    pub fn config(&self, near: &config::Near) -> config::Near {
+        let mut config = near.clone();
+        if let TunnelId::Datagrams(_) = self {
+            config.tunnel = config.tunnel.over_quic();
+        }
+        config
+    }
+
+    /// Paths of the tunnel; `None` if there is no such path.
+    pub fn paths(&self, config: &config::Near) -> Option<Vec<config::Path>> {
+        let (TunnelId::Path(name) | TunnelId::Datagrams(name)) = self else {
+            return Some(config.paths.clone());
+        };
+        let path = config.paths.iter().find(|path| path.name == *name)?;
+        Some(vec![path.clone()])
+    }
+}
+
+impl fmt::Display for TunnelId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TunnelId::All => f.write_str("tunnel"),
+            TunnelId::Path(name) => write!(f, "path:{name}"),
+            TunnelId::Datagrams(name) => write!(f, "datagrams:{name}"),
+        }
+    }
 }

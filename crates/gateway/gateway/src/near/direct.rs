@@ -1,4 +1,4 @@
-//! Direct connections: what near sends itself, beside the tunnels. The rules count for the
+//! Direct connections, which near opens itself beside the tunnels. The rules count for the
 //! addresses of a name, too.
 
 use std::io;
@@ -9,12 +9,11 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Shared;
 use super::client::Client;
-use crate::config::destination::is_direct;
-use crate::config::special::Special;
+use crate::config::destination::{Special, is_direct};
 use crate::network::Socket;
-use crate::traffic::connect;
+use crate::traffic::association::Packet;
 use crate::traffic::limits::client_of;
-use crate::traffic::queue::Packet;
+use crate::traffic::relay;
 use crate::traffic::udp::{IDLE, Outside};
 use crate::wire::{Destination, Reply};
 
@@ -39,7 +38,7 @@ pub async fn connect(
         counters.refused_rule.increment();
         return Err(Reply::NotAllowed);
     }
-    let connected = connect::connect(&*shared.network, &addresses).await;
+    let connected = relay::connect(&*shared.network, &addresses).await;
     let connected = connected.map_err(unreachable)?;
     counters.relayed_direct.increment();
     Ok(connected)

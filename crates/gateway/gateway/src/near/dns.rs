@@ -15,14 +15,14 @@ use super::Shared;
 use super::request::tunnel;
 use crate::names::dns::{Query, TIMEOUT, answers, failure, parse_query, truncated};
 use crate::socket::receive_from;
-use crate::traffic::limits::{Kind, client_of};
+use crate::traffic::limits::{Purpose, client_of};
 use crate::traffic::relay::Connection;
 use crate::wire::{Head, Reply, encode_frame, read_frame};
 
-/// How long a TCP connection without a query stays open (RFC 7766, section 6.2.3).
+/// Time that a TCP connection without a query stays open (RFC 7766, section 6.2.3).
 const IDLE: Duration = Duration::from_secs(10);
 
-/// The pause after an error of the socket.
+/// Pause after an error of the socket.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Answers queries over UDP, each in a task of its own.
@@ -45,7 +45,10 @@ pub async fn serve_udp(shared: &Arc<Shared>, socket: UdpSocket, serves: impl Fn(
 fn answer_udp(shared: &Arc<Shared>, socket: &Arc<UdpSocket>, query: Bytes, client: SocketAddr) {
     let counters = &shared.counters;
     counters.accepted_dns.increment();
-    let Some(permit) = shared.limiter.admit(Kind::Query, &client_of(client.ip())) else {
+    let Some(permit) = shared
+        .limiter
+        .admit(Purpose::Query, &client_of(client.ip()))
+    else {
         counters.refused_limit.increment();
         return;
     };
@@ -90,7 +93,7 @@ pub async fn serve_tcp(shared: &Arc<Shared>, mut local: Connection) {
     }
 }
 
-/// Far's answer, or SERVFAIL.
+/// Asks far. Returns its answer, or SERVFAIL.
 async fn resolve(shared: &Arc<Shared>, query: &[u8], parsed: &Query<'_>) -> Bytes {
     let counters = &shared.counters;
     match timeout(TIMEOUT, ask(shared, query)).await {

@@ -1,5 +1,5 @@
-//! The tunnel over the fastest path, for the datagrams of an association. In the tunnel over all
-//! paths a datagram may go over the slowest, and with the carrier `mptcp` it waits for lost ones.
+//! Tunnel over the fastest path, for the datagrams of an association. In the tunnel over all paths
+//! a datagram may go over the slowest, and with the carrier `mptcp` it waits for lost ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,36 +10,39 @@ use super::{Shared, TunnelId};
 use crate::carrier::{Condition, PathState, Tunnel};
 use crate::config::{self, Carrier};
 
-/// Interval at which the paths are compared, for `ACTIVE` after an association's last datagram,
-/// which is longer than it takes to find a path dead.
+/// Interval at which the paths are compared.
 pub const LOOK: Duration = Duration::from_millis(100);
+
+/// Time after an association's last datagram for which the paths are compared: longer than it takes
+/// to find a path dead.
 pub const ACTIVE: Duration = Duration::from_secs(5);
 
-/// How often the fastest path is looked for while there may be no association.
+/// Interval at which the fastest path is looked for while there may be no association.
 const PREPARE: Duration = Duration::from_secs(1);
 
-/// Hysteresis of the choice of a path. The path with the lowest base RTT is left for one whose RTT
-/// is below `LEAVE` of its RTT, and stays left while that RTT is below `STAY_AWAY` of it. RTTs
-/// include the queues of both directions: a path that is faster in one may be slower in the other.
+/// Ratio of RTTs below which a faster path replaces the one with the lowest base RTT. RTTs include
+/// the queues of both directions: a path that is faster in one may be slower in the other.
 const LEAVE: f64 = 0.5;
+
+/// Ratio of RTTs below which the path with the lowest base RTT stays replaced.
 const STAY_AWAY: f64 = 0.8;
 
-/// Follows the fastest path of a tunnel.
+/// Choice of the fastest path of a tunnel, with hysteresis.
 pub struct FastestPath {
-    /// The tunnel of the association's stream.
+    /// Tunnel of the association's stream.
     tunnel: Tunnel,
     path: Option<String>,
 }
 
 impl FastestPath {
-    /// Follows the paths of this tunnel, in which the association has a stream.
+    /// The choice among the paths of this tunnel, in which the association has a stream.
     pub fn new(tunnel: Tunnel) -> FastestPath {
         FastestPath { tunnel, path: None }
     }
 
-    /// The tunnel for datagrams over the fastest path, once it is established. The stream's tunnel
-    /// with the carrier `quic`, while one path alone works, or if the fastest has a limited rate,
-    /// because such a limit applies to each tunnel by itself.
+    /// The tunnel for datagrams over the fastest path, once it is established. It is the stream's
+    /// tunnel with the carrier `quic`, while one path alone works, or if the fastest has a limited
+    /// rate, because such a limit applies to each tunnel by itself.
     pub fn tunnel(&mut self, shared: &Arc<Shared>) -> Tunnel {
         let paths = usable(&self.tunnel.paths());
         self.path = fastest(&paths, self.path.as_deref());
@@ -89,7 +92,7 @@ fn usable(paths: &[PathState]) -> Vec<Usable> {
     usable.collect()
 }
 
-/// The fastest path: the one with the lowest base RTT, unless it has a long queue.
+/// Name of the fastest path: the one with the lowest base RTT, unless it has a long queue.
 fn fastest(usable: &[Usable], present: Option<&str>) -> Option<String> {
     let home = usable.iter().min_by(|a, b| a.base_s.total_cmp(&b.base_s))?;
     let now = usable.iter().min_by(|a, b| a.rtt_s.total_cmp(&b.rtt_s))?;

@@ -1,4 +1,4 @@
-//! The listeners, opened and closed as the configuration says.
+//! Listeners, opened and closed as the configuration says.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,16 +12,16 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{Shared, dns, proxy, redirect, tcp};
-use crate::config::services::{Kind, Service};
+use super::{Shared, dns, tcp};
+use crate::config::services::{Service, ServiceKind};
 use crate::network::{Listener, Network, Socket};
 use crate::traffic::limits::{self, Permit, client_of};
 use crate::traffic::relay::Connection;
 
-/// The pause after an error of accept().
+/// Pause after an error of accept().
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The ports that are tried where the system chooses one for connections and datagrams.
+/// Number of ports that are tried where the system chooses one for connections and datagrams.
 const PORTS: u32 = 8;
 
 /// The open listeners.
@@ -31,7 +31,7 @@ pub struct Listeners(Vec<Open>);
 #[derive(Debug)]
 struct Open {
     service: Arc<Service>,
-    /// With the port that the system has chosen for port 0.
+    /// Address, with the port that the system has chosen for port 0.
     address: SocketAddr,
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -77,7 +77,7 @@ impl Listeners {
         }
     }
 
-    /// The keys of the open listeners with their addresses.
+    /// Keys of the open listeners with their addresses.
     pub fn addresses(&self) -> Vec<(String, SocketAddr)> {
         let addresses = self.0.iter();
         addresses
@@ -86,17 +86,17 @@ impl Listeners {
     }
 }
 
-/// The sockets of a service: for DNS also one for datagrams at the same port. Where the system
-/// chooses the port, another is tried if the first is taken for datagrams.
+/// Binds the sockets of a service: for DNS also one for datagrams at the same port. Where the
+/// system chooses the port, another is tried if the first is taken for datagrams.
 async fn bind(
     network: &dyn Network,
-    kind: &Kind,
+    kind: &ServiceKind,
     address: SocketAddr,
 ) -> io::Result<(Box<dyn Listener>, Option<UdpSocket>)> {
     let mut attempts = if address.port() == 0 { PORTS } else { 1 };
     loop {
         let listener = network.listen(address).await?;
-        if *kind != Kind::Dns {
+        if *kind != ServiceKind::Dns {
             return Ok((listener, None));
         }
         attempts -= 1;
@@ -156,10 +156,10 @@ fn admit(shared: &Arc<Shared>, service: &Arc<Service>, socket: Box<dyn Socket>, 
     let connection = Connection::new(socket);
     let counters = &shared.counters;
     let (accepted, place) = match service.kind {
-        Kind::Socks => (&counters.accepted_socks, limits::Kind::Connection),
-        Kind::Redirect => (&counters.accepted_redirect, limits::Kind::Connection),
-        Kind::Dns => (&counters.accepted_dns, limits::Kind::Query),
-        Kind::Forward(_) => (&counters.accepted_forward, limits::Kind::Connection),
+        ServiceKind::Socks => (&counters.accepted_socks, limits::Purpose::Connection),
+        ServiceKind::Redirect => (&counters.accepted_redirect, limits::Purpose::Connection),
+        ServiceKind::Dns => (&counters.accepted_dns, limits::Purpose::Query),
+        ServiceKind::Forward(_) => (&counters.accepted_forward, limits::Purpose::Connection),
     };
     accepted.increment();
     if !service.serves(peer) {
@@ -182,10 +182,10 @@ async fn serve(
     permit: &Permit<IpAddr>,
 ) {
     match &service.kind {
-        Kind::Socks => proxy::serve(shared, connection, permit).await,
-        Kind::Redirect => redirect::serve(shared, connection, permit).await,
-        Kind::Dns => dns::serve_tcp(shared, connection).await,
-        Kind::Forward(to) => tcp::forward(shared, connection, to, permit).await,
+        ServiceKind::Socks => tcp::serve_socks(shared, connection, permit).await,
+        ServiceKind::Redirect => tcp::serve_redirected(shared, connection, permit).await,
+        ServiceKind::Dns => dns::serve_tcp(shared, connection).await,
+        ServiceKind::Forward(to) => tcp::forward(shared, connection, to, permit).await,
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
     use crate::carrier::udp::Udp;
     use crate::network::Kernel;
 
-    /// The kernel's network, whose first listener is this one.
+    /// The kernel's network, but its first listener is this one.
     #[derive(Debug)]
     struct First(Mutex<Option<TcpListener>>);
 
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// A port that is free for connections and taken for datagrams.
+    /// Sockets at a port that is free for connections and taken for datagrams.
     async fn half_free() -> (UdpSocket, TcpListener) {
         loop {
             let taken = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
@@ -241,7 +241,9 @@ mod tests {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let (taken, listener) = half_free().await;
         let network = First(Mutex::new(Some(listener)));
-        let (listener, datagrams) = bind(&network, &Kind::Dns, any).await.expect("another port");
+        let (listener, datagrams) = bind(&network, &ServiceKind::Dns, any)
+            .await
+            .expect("another port");
         let address = listener.local_addr().expect("bound");
         assert_ne!(address, taken.local_addr().expect("bound"));
         let datagrams = datagrams.expect("a socket").local_addr().expect("bound");
@@ -250,7 +252,9 @@ mod tests {
         let (taken, listener) = half_free().await;
         let network = First(Mutex::new(Some(listener)));
         let chosen = taken.local_addr().expect("bound");
-        let refused = bind(&network, &Kind::Dns, chosen).await.expect_err("taken");
+        let refused = bind(&network, &ServiceKind::Dns, chosen)
+            .await
+            .expect_err("taken");
         assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
     }
 }

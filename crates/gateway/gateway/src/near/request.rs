@@ -10,13 +10,13 @@ use tracing::debug;
 
 use super::{Shared, TunnelId};
 use crate::carrier::{Stream, Tunnel};
-use crate::traffic::connect::ESTABLISH;
+use crate::traffic::relay::ESTABLISH;
 use crate::wire::{Head, Reply};
 
-/// How long a stream may take to open, while far has as many as it allows.
+/// Longest time to open a stream, while far has as many as it allows.
 const OPEN: Duration = Duration::from_secs(5);
 
-/// Why a tunnel has not opened a stream.
+/// Failure to open a stream in a tunnel.
 pub enum Failure {
     /// The reply for the client.
     Refused(Reply),
@@ -24,7 +24,7 @@ pub enum Failure {
     Lost,
 }
 
-/// The tunnel over all paths, or over this one; waits a while for one that was not lost.
+/// The tunnel over all paths, or over this one, other than the `lost` one; waits a while for it.
 ///
 /// # Errors
 /// The reply for the client, if there is none.
@@ -44,7 +44,7 @@ pub async fn tunnel(
 }
 
 /// Opens a stream over all paths, or over this one, sends its head and reads the answer. If the
-/// tunnel fails meanwhile, once more in the next one.
+/// tunnel fails meanwhile, tries once more in the next one.
 ///
 /// # Errors
 /// The reply for the client, if far refuses, does not answer in time or there is no tunnel.

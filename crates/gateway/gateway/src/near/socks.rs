@@ -1,8 +1,8 @@
 //! The server's side of SOCKS5 (RFC 1928): parsing and replies.
 //!
-//! The crate fast-socks5 1.0 was considered. It serves connections itself, so that only its parsers
-//! could be used; these accept any text as a host name, and its addresses would be a second coding
-//! beside [`wire`](crate::wire), which the streams of a tunnel use.
+//! The crate fast-socks5 1.0 serves connections itself, so only its parsers could be used; these
+//! accept any text as a host name, and its addresses would be a second coding beside
+//! [`wire`](crate::wire), which the streams of a tunnel use.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -21,13 +21,13 @@ const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
 const UDP_ASSOCIATE: u8 = 3;
 
-/// The address in replies where no other is known; clients ignore it.
+/// Address in replies where no other is known; clients ignore it.
 pub const NO_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// How long a client may take to receive a reply.
+/// Longest time of a client to receive a reply.
 const REPLY: Duration = Duration::from_secs(5);
 
-/// What a client asks for.
+/// Request of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A TCP connection.
@@ -36,7 +36,7 @@ pub enum Request {
     Associate(Destination),
 }
 
-/// Why there is no request.
+/// Reason for which there is no request.
 #[derive(Debug)]
 pub enum NoRequest {
     /// The reply for the client.
@@ -65,7 +65,7 @@ impl From<io::Error> for NoRequest {
 /// Negotiates the method, which is none, and reads the request.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason for which there is none.
 pub async fn negotiate(
     client: &mut (impl AsyncRead + AsyncWrite + Unpin),
 ) -> Result<Request, NoRequest> {
@@ -95,7 +95,7 @@ pub async fn negotiate(
     }
 }
 
-/// A reply's bytes.
+/// Bytes of a reply.
 pub fn reply(reply: Reply, bound: SocketAddr) -> BytesMut {
     let mut out = BytesMut::new();
     out.put_slice(&[VERSION, reply as u8, 0]);
@@ -124,15 +124,15 @@ pub fn encode_datagram(origin: &Destination, payload: &[u8]) -> BytesMut {
     out
 }
 
-/// Replies that a request failed, and ends the connection.
+/// Replies that a request has failed, and ends the connection.
 pub async fn refuse(mut local: Connection, code: Reply) {
     if local.write_all(&reply(code, NO_ADDRESS)).await.is_ok() {
         end(local).await;
     }
 }
 
-/// Ends the connection without a reset, which would discard the reply: what the client has sent
-/// meanwhile is read and ignored until it ends, too.
+/// Ends the connection without a reset, which would discard the reply: data that the client has
+/// sent meanwhile is read and ignored until it ends, too.
 pub async fn end(mut local: Connection) {
     let ended: Result<io::Result<()>, _> = timeout(REPLY, async {
         local.shutdown().await?;

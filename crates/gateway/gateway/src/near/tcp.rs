@@ -1,19 +1,25 @@
-//! TCP connections of clients: where they go by the rules, and relaying.
+//! TCP connections of clients, by SOCKS5, redirected or forwarded: the choice of a way by the
+//! rules, and relaying.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
+use std::time::Duration;
 
-use tracing::debug;
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+use tracing::{debug, warn};
 
 use super::request::request;
-use super::{Shared, direct};
+use super::socks::{NO_ADDRESS, NoRequest, Request, end, negotiate, refuse, reply};
+use super::{Shared, direct, udp};
 use crate::carrier::Stream;
 use crate::config::destination::{Action, action, refused_networks};
+use crate::socket::{canonical, is_opened_here};
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::{self, Connection};
 use crate::wire::{Destination, Head, Reply};
 
-/// The other side of a local connection.
+/// Other side of a local connection.
 pub enum Remote {
     /// A stream in a tunnel.
     Stream(Stream),
@@ -35,7 +41,7 @@ pub async fn forward(
     }
 }
 
-/// Reaches a destination, by the rules, unless the client leaves before.
+/// Opens a destination's side by the rules, unless the client leaves before.
 ///
 /// # Errors
 /// The reply for the client.
@@ -91,4 +97,69 @@ pub async fn relay(shared: &Shared, local: Connection, remote: Remote, permit: &
     if let Err(error) = relayed {
         debug!("reset: {error}");
     }
+}
+
+/// Serves a connection.
+pub async fn serve_socks(shared: &Arc<Shared>, mut local: Connection, permit: &Permit<IpAddr>) {
+    let counters = &shared.counters;
+    let patience = Duration::from_secs_f64(shared.limiter.limits().handshake_s);
+    let request = match timeout(patience, negotiate(&mut *local)).await {
+        Ok(Ok(request)) => request,
+        Ok(Err(NoRequest::Refused(code))) => {
+            counters.refused_command.increment();
+            return refuse(local, code).await;
+        }
+        Ok(Err(NoRequest::Malformed(malformed))) => {
+            debug!("SOCKS5: {malformed}");
+            counters.refused_malformed.increment();
+            return end(local).await;
+        }
+        Ok(Err(NoRequest::Io(error))) => {
+            debug!("SOCKS5: {error}");
+            counters.refused_malformed.increment();
+            return;
+        }
+        Err(_) => {
+            counters.refused_timeout.increment();
+            return;
+        }
+    };
+    match request {
+        Request::Associate(from) => udp::serve(shared, local, &from, permit).await,
+        Request::Connect(to) => match open(shared, &to, permit, local.left()).await {
+            Ok(remote) => {
+                if local
+                    .write_all(&reply(Reply::Succeeded, NO_ADDRESS))
+                    .await
+                    .is_ok()
+                {
+                    relay(shared, local, remote, permit).await;
+                }
+            }
+            Err(code) => {
+                debug!(%to, reply = ?code, "refused");
+                refuse(local, code).await;
+            }
+        },
+    }
+}
+
+/// Carries a connection to its original destination. A connection of near's own is reset: it would
+/// be redirected again, without end.
+pub async fn serve_redirected(shared: &Arc<Shared>, local: Connection, permit: &Permit<IpAddr>) {
+    let client = local.peer_addr().ok().map(canonical);
+    let (Some(client), Some(to)) = (client, local.original_destination()) else {
+        return shared.counters.refused_malformed.increment();
+    };
+    if is_opened_here(client, to) {
+        static LOGGED: Once = Once::new();
+        LOGGED.call_once(|| {
+            warn!(
+                "redirect: connections that this gateway opens itself, such as one to {to}, come \
+                 back to it and are reset: expected a packet filter that leaves out its user"
+            );
+        });
+        return shared.counters.refused_loop.increment();
+    }
+    forward(shared, local, &to.into(), permit).await;
 }

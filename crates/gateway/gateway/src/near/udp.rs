@@ -24,13 +24,13 @@ use super::{Shared, direct};
 use crate::carrier::Tunnel;
 use crate::config::destination::{Action, action, refused_networks};
 use crate::socket::receive_from;
+use crate::traffic::association::{Packet, Sender, queue};
 use crate::traffic::limits::Permit;
-use crate::traffic::queue::{Packet, Sender, queue};
 use crate::traffic::relay::Connection;
 use crate::traffic::udp::IDLE;
 use crate::wire::{Destination, Head, Host, Reply};
 
-/// Outlets of an association: an action of a rule, times a port that its client sends from.
+/// Most outlets of an association. An outlet is for an action of a rule and a port of the client.
 const MAX_OUTLETS: usize = 8;
 
 /// Serves an association until the client closes its TCP connection.
@@ -84,14 +84,14 @@ pub async fn serve(
     }
 }
 
-/// A socket at the address that the client has reached.
+/// Binds a socket at the address that the client has reached.
 async fn bind(control: &Connection) -> io::Result<UdpSocket> {
     UdpSocket::bind((control.local_addr()?.ip().to_canonical(), 0)).await
 }
 
 struct Association<'a> {
     shared: &'a Arc<Shared>,
-    /// With the port that the client has named, or 0.
+    /// The client, with the port that it has named, or 0.
     client: Client,
     /// Outlets by action and sender; one that has ended is opened again for the next datagram.
     ///
@@ -107,7 +107,7 @@ struct Outlet {
 }
 
 impl Association<'_> {
-    /// Sends a client's datagram where the rules say.
+    /// Sends a client's datagram by the rules.
     async fn send(&mut self, datagram: Bytes, from: SocketAddr) {
         let counters = &self.shared.counters;
         let own = self.client.address;
@@ -133,7 +133,7 @@ impl Association<'_> {
         }
     }
 
-    /// The outlet of a sender, which is opened if it has none, in place of the one that was unused
+    /// The outlet of a sender. If there is none it is opened, in place of the one that was unused
     /// longest if there are too many.
     fn outlet(&mut self, action: Action, from: SocketAddr) -> &Sender {
         self.outlets.retain(|_, outlet| !outlet.sender.is_closed());
@@ -188,8 +188,8 @@ async fn outlet(
 
 /// Carries datagrams in a tunnel until the association ends, or none were carried for a while.
 ///
-/// It has a stream over all its paths and one over the fastest: in the former a request may wait
-/// behind other data, and the latter ends with its path.
+/// It has a stream over all its paths and one over the fastest. A request in the first may wait
+/// behind other data; the second ends with its path.
 async fn through_tunnel(
     shared: &Arc<Shared>,
     path: Option<&str>,
@@ -241,7 +241,8 @@ async fn through_tunnel(
     }
 }
 
-/// Opens a stream of an association in this tunnel, and reads it in the background; whether it did.
+/// Opens a stream of an association in this tunnel, and reads it in the background. Returns whether
+/// it was opened.
 async fn open(shared: &Shared, number: u32, tunnel: Tunnel) -> bool {
     match request_in(shared, &tunnel, &Head::Udp(number)).await {
         Ok(stream) => {

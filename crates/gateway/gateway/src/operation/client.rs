@@ -1,4 +1,4 @@
-//! Asks a running gateway for its status.
+//! Request of a running gateway's status.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use anyhow::{Context, bail, ensure};
 use super::status::{PathStatus, Status, TunnelStatus};
 use crate::config::read::{Config, Either, either};
 
-/// How long a gateway may take to answer.
+/// Longest time of a gateway to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The largest status, bytes.
@@ -54,7 +54,7 @@ fn configured(file: &Path) -> anyhow::Result<SocketAddr> {
     Ok(address)
 }
 
-/// A resource of the gateway. HTTP/1.0: the body ends with the connection.
+/// Requests a resource of the gateway. HTTP/1.0: the body ends with the connection.
 fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let connect = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
@@ -129,7 +129,7 @@ fn of_tunnel(tunnel: &TunnelStatus) -> String {
     text
 }
 
-/// The table's columns: the heading, and a path's cell.
+/// A column of the table: its heading, and its cell for a path.
 type Column = (&'static str, fn(&PathStatus) -> String);
 
 const COLUMNS: [Column; 10] = [
@@ -149,7 +149,7 @@ const COLUMNS: [Column; 10] = [
     }),
 ];
 
-/// 90061 s is `1 d 1 h`: the two largest units.
+/// Formats a duration by its two largest units: 90061 s is `1 d 1 h`.
 fn duration(seconds: u64) -> String {
     let units = [("d", 86400), ("h", 3600), ("min", 60), ("s", 1)];
     let mut rest = seconds;
@@ -164,7 +164,7 @@ fn duration(seconds: u64) -> String {
     parts.join(" ")
 }
 
-/// 1_500_000 is `1.5 MB`.
+/// Formats bytes: 1_500_000 is `1.5 MB`.
 fn bytes(bytes: u64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB"];
     let mut value = bytes as f64;

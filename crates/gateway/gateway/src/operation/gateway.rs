@@ -9,17 +9,17 @@ use crate::carrier::Tunnel;
 use crate::config;
 use crate::config::difference::Differs;
 use crate::config::read::Config;
-use crate::counters::{Counters, Kind, Row};
+use crate::counters::{CounterKind, Counters, Row};
 use crate::far::Far;
 use crate::near::{Near, TunnelId};
 use crate::tls::Identity;
 
-/// What the process needs of a gateway.
+/// Interface of a gateway for the process.
 #[expect(async_fn_in_trait, reason = "used in this crate alone")]
 pub trait Gateway: Sized {
     /// Configuration of this gateway.
     type Config: Config + Differs + Clone;
-    /// Starts it: returns once it accepts connections.
+    /// Starts the gateway. Returns once it accepts connections.
     ///
     /// # Errors
     /// If an address cannot be bound.
@@ -28,15 +28,15 @@ pub trait Gateway: Sized {
         identity: Arc<Identity>,
         counters: Arc<Counters>,
     ) -> anyhow::Result<Self>;
-    /// Applies what can change at run time. Returns what runs now, and what failed.
+    /// Applies the changes that need no restart. Returns the configuration in use, and failures.
     async fn apply(&self, new: Self::Config) -> (Self::Config, Vec<String>);
-    /// The established tunnels with their names.
+    /// Established tunnels with their names.
     fn tunnels(&self) -> Vec<(String, Tunnel)>;
-    /// Waits until it can no longer do its work; why.
+    /// Waits until the gateway can no longer do its work. Returns the reason.
     async fn failed(&self) -> &anyhow::Error;
-    /// Connections at present.
+    /// Number of present connections.
     fn active(&self) -> usize;
-    /// Accepts nothing new.
+    /// Stops accepting connections and tunnels.
     async fn stop_accepting(&self);
     /// Ends everything.
     async fn close_all(&self);
@@ -122,7 +122,7 @@ impl Gateway for Far {
     }
 }
 
-/// The present state of a gateway.
+/// Present state of a gateway.
 pub fn observe(gateway: &impl Gateway, counters: &Counters) -> Observation {
     let mut tunnels: Vec<Observed> = Vec::new();
     for (name, tunnel) in gateway.tunnels() {
@@ -155,7 +155,7 @@ fn counted(row: Row) -> Counted {
         label: row
             .label
             .map(|(name, value)| (name.to_owned(), value.to_owned())),
-        gauge: row.kind == Kind::Gauge,
+        gauge: row.kind == CounterKind::Gauge,
         help: row.help.to_owned(),
         value: row.value,
     }

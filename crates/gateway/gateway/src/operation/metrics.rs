@@ -14,7 +14,7 @@ use crate::carrier::Condition::Up;
 
 type Labels = Vec<(String, String)>;
 
-/// A metric of each path: its name, help, unit and value.
+/// Metric of each path: its name, help, unit and value.
 type PathMetric<V> = (
     &'static str,
     &'static str,
@@ -32,7 +32,7 @@ const PATH_GAUGES: [PathMetric<Option<f64>>; 6] = [
     ("path_mtu", "Largest datagram or segment", Some(Bytes), |it| Some(it.mtu_bytes.into())),
 ];
 
-/// They start again with each tunnel.
+/// Counters of paths, which start again with each tunnel.
 #[rustfmt::skip]
 const PATH_COUNTERS: [PathMetric<u64>; 5] = [
     ("path_sent", "Sent on a path", Some(Bytes), |it| it.sent_bytes),
@@ -45,7 +45,7 @@ const PATH_COUNTERS: [PathMetric<u64>; 5] = [
 /// Media type of [`text`].
 pub const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The metrics of a gateway with this status.
+/// Metrics of a gateway with this status.
 pub fn text(status: &Status) -> String {
     let mut metrics = Metrics(Registry::with_prefix("anabranch_gateway"));
     let info = labels([

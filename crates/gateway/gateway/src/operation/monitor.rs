@@ -1,4 +1,4 @@
-//! The state that status page, JSON and metrics show, renewed once a second.
+//! State that status page, JSON and metrics show, renewed once a second.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,25 +7,24 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::history::Part;
-use super::recorder::{Observed, Recorder};
+use super::recorder::{Observed, Part, Recorder};
 use super::status::{Counted, Phase, Reload, Status};
 
-/// How often the gateway is observed.
+/// Interval at which the gateway is observed.
 pub const PERIOD: Duration = Duration::from_secs(1);
 
-/// What a gateway reports about itself at one time.
+/// State of a gateway at one time.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
-    /// Connections now.
+    /// Number of present connections.
     pub connections: u64,
-    /// What it has counted.
+    /// Values of its counters.
     pub counters: Vec<Counted>,
     /// Tunnels of the gateway.
     pub tunnels: Vec<Observed>,
 }
 
-/// The last status and the last hour.
+/// Last status and last hour.
 #[derive(Debug)]
 pub struct Monitor {
     started: Instant,
@@ -34,7 +33,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// For a gateway with this role, carrier and rule.
+    /// A monitor of a gateway with this role, carrier and rule.
     pub fn new(role: &str, carrier: &str, algorithm: &str) -> Arc<Monitor> {
         let status = Status {
             role: role.to_owned(),
@@ -51,7 +50,7 @@ impl Monitor {
         })
     }
 
-    /// The last status.
+    /// Last status.
     pub fn status(&self) -> Arc<Status> {
         self.status.borrow().clone()
     }
@@ -80,12 +79,12 @@ impl Monitor {
         });
     }
 
-    /// Notes that the gateway drains.
+    /// Records that the gateway drains.
     pub fn draining(&self) {
         self.change(|status| status.phase = Phase::Draining);
     }
 
-    /// Notes the outcome of a reload.
+    /// Records the outcome of a reload.
     pub fn reloaded(&self, reload: Reload) {
         self.change(|status| status.reload = Some(reload));
     }
@@ -95,13 +94,13 @@ impl Monitor {
             .send_modify(|status| change(Arc::make_mut(status)));
     }
 
-    /// The last hour, a JSON document.
+    /// Last hour, a JSON document.
     pub fn history(&self) -> String {
         let recorder = self.recorder.lock();
         json(&recorder.0.history().since(0))
     }
 
-    /// What is new after this second, a JSON document, and the present second.
+    /// News since this second, a JSON document, and the present second.
     pub fn update(&self, since: u64) -> (String, u64) {
         let recorder = self.recorder.lock();
         let history = recorder.0.history().since(since);
@@ -111,7 +110,7 @@ impl Monitor {
     }
 }
 
-/// What a live page needs each second.
+/// News for a live page, each second.
 #[derive(Serialize)]
 struct Update<'a> {
     status: &'a Status,

@@ -160,7 +160,7 @@ function loss(seconds) {
   return packets > 0 ? Math.min(100, (100 * lost) / packets) : 0;
 }
 
-// What is plotted: the value of some seconds, at least how many, and what the axis shows at least.
+// Plotted quantities: the value of some seconds, their least number, and the axis' least range.
 const QUANTITIES = {
   received: { value: (seconds) => mean(RECEIVED, seconds), over: 1, least: 0.1 },
   sent: { value: (seconds) => mean(SENT, seconds), over: 1, least: 0.1 },

@@ -1,4 +1,4 @@
-//! The life of a gateway's process: start, reload, drain.
+//! Life of a gateway's process: start, reload, drain.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,14 +16,14 @@ use super::service;
 use super::status::Reload;
 use crate::config::difference::{Differs, RESTART, difference};
 use crate::config::read::{self, Config, Valid};
-use crate::config::{Carrier, Operation, descriptors};
+use crate::config::{Carrier, Operation, check};
 use crate::counters::Counters;
 use crate::tls::Identity;
 
-/// How long the tasks of a gateway may take to end once everything is closed.
+/// Longest time of a gateway's tasks to end once everything is closed.
 const CLOSE: Duration = Duration::from_secs(3);
 
-/// How often a draining gateway looks whether it has connections.
+/// Interval at which a draining gateway checks whether it has connections.
 const DRAIN_CHECK: Duration = Duration::from_millis(50);
 
 /// Runs a gateway until a signal ends it.
@@ -32,7 +32,7 @@ const DRAIN_CHECK: Duration = Duration::from_millis(50);
 /// If it cannot start.
 pub fn run<G: Gateway>(file: &Path, valid: Valid<G::Config>) -> anyhow::Result<ExitCode> {
     warnings(&valid.warnings);
-    descriptors::raise();
+    check::raise();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -139,7 +139,7 @@ impl<'f, G: Gateway> Process<'f, G> {
                         observed = Instant::now();
                         self.observe();
                     }
-                    // Only if the gateway's locks could be taken.
+                    // The gateway's locks could be taken, so it is alive.
                     service::alive();
                 }
                 _ = signals.reload.recv() => {

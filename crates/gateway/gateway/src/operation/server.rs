@@ -1,4 +1,4 @@
-//! The resources of status and metrics.
+//! Resources of status and metrics.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn ready(phase: Phase) -> Answer {
     line(code, &phase.to_string())
 }
 
-/// The status and the last hour, then what is new each second.
+/// Events: the status and the last hour, then the news of each second.
 fn follow(monitor: Arc<Monitor>) -> impl Stream<Item = (&'static str, String)> {
     let mut statuses = monitor.subscribe();
     statuses.mark_changed();

@@ -1,16 +1,16 @@
-//! What the service manager is told (sd_notify); without one, nothing happens.
+//! Notifications of the service manager (sd_notify), without effect where there is none.
 
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 use tracing::warn;
 
-/// The gateway accepts connections.
+/// Notifies that the gateway accepts connections.
 pub fn ready() {
     notify(&[NotifyState::Ready]);
 }
 
-/// The configuration is read again; [`ready`] follows.
+/// Notifies that the configuration is read again; [`ready`] follows.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => notify(&[NotifyState::Reloading, now]),
@@ -18,7 +18,7 @@ pub fn reloading() {
     }
 }
 
-/// The gateway drains, for this long at most.
+/// Notifies that the gateway drains, for at most this time.
 pub fn stopping(drain: Duration) {
     let extend = u32::try_from(drain.as_micros()).unwrap_or(u32::MAX);
     notify(&[
@@ -27,12 +27,12 @@ pub fn stopping(drain: Duration) {
     ]);
 }
 
-/// One line about the present state.
+/// Gives one line about the present state.
 pub fn status(text: &str) {
     notify(&[NotifyState::Status(text)]);
 }
 
-/// The gateway is alive.
+/// Notifies that the gateway is alive.
 pub fn alive() {
     notify(&[NotifyState::Watchdog]);
 }
@@ -43,8 +43,8 @@ fn notify(state: &[NotifyState<'_>]) {
     }
 }
 
-/// How often the service manager expects to hear that the gateway is alive: half its limit, so that
-/// a delay does not end the process.
+/// Interval at which the service manager must be notified that the gateway is alive: half its
+/// limit, so that a delay does not end the process.
 pub fn watchdog() -> Option<Duration> {
     sd_notify::watchdog_enabled().map(|limit| limit / 2)
 }

@@ -1,5 +1,4 @@
-//! What a gateway says about itself: the JSON document, from which page, table and metrics are
-//! made.
+//! Status of a gateway: the JSON document, from which page, table and metrics are made.
 
 use std::fmt;
 
@@ -7,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::carrier::Condition;
 
-/// A gateway's status.
+/// Status of a gateway.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// `near` or `far`.
@@ -24,9 +23,9 @@ pub struct Status {
     pub algorithm: String,
     /// The last reload.
     pub reload: Option<Reload>,
-    /// Connections now.
+    /// Number of present connections.
     pub connections: u64,
-    /// What is counted, as in the metrics.
+    /// Counters, as in the metrics.
     pub counters: Vec<Counted>,
     /// Established tunnels.
     pub tunnels: Vec<TunnelStatus>,
@@ -41,11 +40,11 @@ pub enum Phase {
     Starting,
     /// At work.
     Ready,
-    /// It accepts nothing new, and ends with its last connection.
+    /// The gateway accepts nothing new, and ends with its last connection.
     Draining,
 }
 
-/// The name, as in JSON.
+/// Name, as in JSON.
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
@@ -59,7 +58,7 @@ pub struct Reload {
     pub applied: Vec<String>,
     /// Parts that have changed and take effect with a restart only.
     pub restart: Vec<String>,
-    /// Why the file was refused; then nothing was changed.
+    /// Reasons for which the file was refused; then nothing was changed.
     pub errors: Vec<String>,
 }
 
@@ -70,9 +69,9 @@ pub struct Counted {
     pub name: String,
     /// A label and its value.
     pub label: Option<(String, String)>,
-    /// Whether it also falls.
+    /// Whether the value also falls.
     pub gauge: bool,
-    /// What it counts.
+    /// Meaning of the value.
     pub help: String,
     /// Present value.
     pub value: u64,
@@ -81,10 +80,10 @@ pub struct Counted {
 /// An established tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TunnelStatus {
-    /// On `far` the end of the peer's public key; on `near` empty, or `path:NAME` or
-    /// `datagrams:NAME` if it is over one path.
+    /// Name of the tunnel: on `far` the end of the peer's public key; on `near` empty, or
+    /// `path:NAME` or `datagrams:NAME` if it is over one path.
     pub name: String,
-    /// The weight of its rule, if that has one.
+    /// Weight of its rule, if that has one.
     pub kappa: Option<f64>,
     /// Accepted data that was never sent, bytes.
     pub unsent_bytes: u64,
@@ -97,15 +96,15 @@ pub struct TunnelStatus {
 /// A path of a tunnel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PathStatus {
-    /// As configured; on `far` the peer's address.
+    /// Configured name; on `far` the peer's address.
     pub name: String,
-    /// Whether it carries data.
+    /// Condition of the path.
     pub condition: Condition,
     /// Own address.
     pub local: Option<String>,
-    /// Rates in the last second, Mbit/s, with the headers that the carrier knows of.
+    /// Rate sent in the last second, Mbit/s, with the headers that the carrier knows of.
     pub sent_mbps: f64,
-    /// Received, Mbit/s.
+    /// Rate received in the last second, Mbit/s, with the same headers.
     pub received_mbps: f64,
     /// Share of the bytes that its tunnel sent and received in the last 10 s; 0 to 1.
     pub share: f64,
@@ -119,14 +118,14 @@ pub struct PathStatus {
     pub window_packets: f64,
     /// Largest datagram or segment, bytes.
     pub mtu_bytes: u32,
-    /// Since the tunnel was established.
+    /// Bytes sent since the tunnel was established.
     pub sent_bytes: u64,
-    /// Received, bytes.
+    /// Bytes received.
     pub received_bytes: u64,
     /// Packets sent.
     pub sent_packets: u64,
     /// Packets declared lost.
     pub lost_packets: u64,
-    /// How often it was found dead.
+    /// Number of times that the path was found dead.
     pub deaths: u64,
 }

@@ -10,18 +10,17 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::queue::{Packet, Sender, queue};
 use crate::carrier::{NotSent, Outgoing, Stream, Tunnel};
 use crate::counters::Counters;
 use crate::wire::{Datagram, Destination, decode_peer, encode_frame, read_frame};
 
-/// How much may wait in the route, bytes: a burst, and not what a window holds back.
+/// Most bytes that wait in the route: a burst, but not the data that a window holds back.
 const BURST: usize = 16 << 10;
 
-/// The associations with a peer.
+/// Associations with a peer.
 pub struct Associations {
     counters: Arc<Counters>,
     table: Mutex<HashMap<u32, Entry>>,
@@ -31,11 +30,11 @@ struct Entry {
     sender: Sender,
     route: Tunnel,
     streams: Vec<Arc<Attached>>,
-    /// Ends the tasks that read the streams.
+    /// Guard that ends the tasks which read the streams.
     ended: DropGuard,
 }
 
-/// What is needed of a stream to send.
+/// A stream of an association, for sending.
 struct Attached {
     tunnel: Tunnel,
     writer: tokio::sync::Mutex<Box<dyn Outgoing>>,
@@ -48,7 +47,7 @@ impl fmt::Debug for Associations {
 }
 
 impl Associations {
-    /// None yet.
+    /// No associations yet.
     pub fn new(counters: Arc<Counters>) -> Arc<Associations> {
         Arc::new(Associations {
             counters,
@@ -75,8 +74,8 @@ impl Associations {
         }
     }
 
-    /// Adds an association with this number and route, and a queue of at most `bytes`; `None` if
-    /// there is one with this number.
+    /// Adds an association with this number and route, and a queue of at most `bytes`. Returns
+    /// `None` if there is one with this number.
     pub fn join(
         self: &Arc<Self>,
         number: u32,
@@ -156,7 +155,7 @@ impl Associations {
         }
     }
 
-    /// False if there is no such association.
+    /// Sets the route of an association. Returns `false` if there is none with this number.
     fn set_route(&self, number: u32, tunnel: &Tunnel) -> bool {
         let mut table = self.table.lock();
         let Some(entry) = table.get_mut(&number) else {
@@ -172,7 +171,7 @@ impl Associations {
         Some(self.table.lock().get(&number)?.route.clone())
     }
 
-    /// The stream added last whose tunnel is not the route, or else the last.
+    /// The stream added last whose tunnel is not the route; if there is none, the last.
     fn stream_beside(&self, number: u32, route: &Tunnel) -> Option<Arc<Attached>> {
         let table = self.table.lock();
         let streams = &table.get(&number)?.streams;
@@ -181,7 +180,7 @@ impl Associations {
     }
 }
 
-/// An association; it ends when this is dropped.
+/// An association, which ends when this is dropped.
 pub struct Association {
     all: Arc<Associations>,
     number: u32,
@@ -189,7 +188,7 @@ pub struct Association {
 }
 
 impl Association {
-    /// Sends a datagram to the other gateway; one that cannot be sent is counted.
+    /// Sends a datagram to the other gateway. Counts it if it cannot be sent.
     pub async fn send(&self, peer: &Destination, payload: &[u8]) {
         if self.try_send(peer, payload).await.is_none() {
             self.all.counters.dropped_unsendable.increment();
@@ -219,7 +218,7 @@ impl Association {
         }
     }
 
-    /// Makes a tunnel the route of both gateways, unless it is: without waiting for a datagram.
+    /// Makes a tunnel the route of both gateways, unless it is, without waiting for a datagram.
     pub fn take_route(&self, tunnel: &Tunnel) {
         let route = self.all.route(self.number);
         if route.is_some_and(|route| !route.is(tunnel)) {
@@ -238,5 +237,54 @@ impl Association {
 impl Drop for Association {
     fn drop(&mut self) {
         self.all.table.lock().remove(&self.number);
+    }
+}
+
+/// Memory of a datagram besides its payload, bytes, about.
+const OVERHEAD: usize = 256;
+
+/// A datagram with its destination or origin.
+#[derive(Debug)]
+pub struct Packet {
+    /// Destination, or origin.
+    pub peer: Destination,
+    /// Payload.
+    pub payload: Bytes,
+    _space: OwnedSemaphorePermit,
+}
+
+/// Sending end of a queue of datagrams.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    space: Arc<Semaphore>,
+    queue: mpsc::UnboundedSender<Packet>,
+}
+
+/// A queue of at most `bytes`.
+pub fn queue(bytes: usize) -> (Sender, mpsc::UnboundedReceiver<Packet>) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let space = Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)));
+    let queue = sender;
+    (Sender { space, queue }, receiver)
+}
+
+impl Sender {
+    /// Puts a datagram into the queue. Returns `false` if it is full or its receiver is gone.
+    pub fn offer(&self, peer: Destination, payload: Bytes) -> bool {
+        let size = u32::try_from(payload.len() + OVERHEAD).expect("a datagram has at most 64 KiB");
+        let Ok(space) = self.space.clone().try_acquire_many_owned(size) else {
+            return false;
+        };
+        let packet = Packet {
+            peer,
+            payload,
+            _space: space,
+        };
+        self.queue.send(packet).is_ok()
+    }
+
+    /// Whether the receiver is gone.
+    pub fn is_closed(&self) -> bool {
+        self.queue.is_closed()
     }
 }

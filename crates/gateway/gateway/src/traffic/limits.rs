@@ -1,4 +1,4 @@
-//! Limits on connections and rates: of a gateway, and of each client of it.
+//! Limits of connections and rates: of a gateway, and of each of its clients.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -11,16 +11,16 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::warn;
 
-use crate::config::{self, live::Live};
+use crate::config::{self, Live};
 
-/// How often refusals are logged at most.
+/// Least time between two logged refusals.
 const LOGGED: Duration = Duration::from_secs(60);
 
-/// How far a client may be ahead of its rate.
+/// Time by which a client may be ahead of its rate.
 const BURST: Duration = Duration::from_millis(100);
 
-/// What counts as one client of `near`: this host, an IPv4 address, or the 64 bits that an IPv6
-/// host can't choose.
+/// The client of `near` that an address belongs to: this host, an IPv4 address, or the 64 bits that
+/// an IPv6 host can't choose.
 pub fn client_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         address if address.is_loopback() => Ipv4Addr::LOCALHOST.into(),
@@ -32,16 +32,16 @@ pub fn client_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// What a place is for. Queries have places of their own: connections may stay for days.
+/// Purpose of a place. Queries have places of their own: connections may stay for days.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum Purpose {
     /// A TCP connection or a UDP association.
     Connection,
     /// A DNS query, or a TCP connection with queries.
     Query,
 }
 
-/// Admits connections and queries of clients, which are told apart by `K`.
+/// Admission of connections and queries of clients, which are told apart by `K`.
 #[derive(Debug)]
 pub struct Limiter<K: Eq + Hash> {
     limits: Live<config::Limits>,
@@ -50,13 +50,13 @@ pub struct Limiter<K: Eq + Hash> {
 
 #[derive(Debug)]
 struct Clients<K> {
-    /// Places taken, by kind.
+    /// Taken places, by kind.
     total: [usize; 2],
     each: HashMap<K, Client>,
     refusals: Refusals,
 }
 
-/// Refusals since the last that was logged.
+/// Refusals since the last one that was logged.
 #[derive(Debug, Default)]
 struct Refusals {
     logged: Option<Instant>,
@@ -64,7 +64,7 @@ struct Refusals {
 }
 
 impl Refusals {
-    /// Counts one; how many were not logged before it, if it is to be logged.
+    /// Counts a refusal. Returns the number that were not logged before it, if it is to be logged.
     fn count(&mut self, now: Instant) -> Option<u64> {
         if self.logged.is_some_and(|then| now < then + LOGGED) {
             self.unlogged += 1;
@@ -77,7 +77,7 @@ impl Refusals {
 
 #[derive(Debug)]
 struct Client {
-    /// Places taken, by kind.
+    /// Taken places, by kind.
     places: [usize; 2],
     rate: Arc<Rate>,
 }
@@ -95,7 +95,7 @@ impl<K: Eq + Hash + Clone + Display> Limiter<K> {
         })
     }
 
-    /// The present limits.
+    /// Present limits.
     pub fn limits(&self) -> Arc<config::Limits> {
         self.limits.get()
     }
@@ -109,15 +109,15 @@ impl<K: Eq + Hash + Clone + Display> Limiter<K> {
         }
     }
 
-    /// Admits a connection or query until the permit is dropped; `None` at a limit, which is
-    /// logged, at most once a minute.
-    pub fn admit(self: &Arc<Self>, kind: Kind, client: &K) -> Option<Permit<K>> {
+    /// Admits a connection or query until the permit is dropped. Returns `None` at a limit, which
+    /// is logged, at most once a minute.
+    pub fn admit(self: &Arc<Self>, kind: Purpose, client: &K) -> Option<Permit<K>> {
         let mut clients = self.clients.lock();
-        // Read while nobody replaces them, or a client would keep the rate before.
+        // Limits are read while nobody replaces them, or a client would keep the rate before.
         let limits = self.limits();
         let (most, most_each) = match kind {
-            Kind::Connection => (limits.connections(), limits.connections_per_client()),
-            Kind::Query => (limits.queries(), limits.queries_per_client()),
+            Purpose::Connection => (limits.connections(), limits.connections_per_client()),
+            Purpose::Query => (limits.queries(), limits.queries_per_client()),
         };
         let i = kind as usize;
         let taken = clients.each.get(client).map_or(0, |it| it.places[i]);
@@ -147,7 +147,7 @@ impl<K: Eq + Hash + Clone + Display> Limiter<K> {
         })
     }
 
-    /// Connections and queries at present.
+    /// Number of present connections and queries.
     pub fn active(&self) -> usize {
         self.clients.lock().total.iter().sum()
     }
@@ -158,8 +158,8 @@ impl<K: Eq + Hash + Clone + Display> Limiter<K> {
 pub struct Permit<K: Eq + Hash + Clone> {
     limiter: Arc<Limiter<K>>,
     client: K,
-    kind: Kind,
-    /// The rate that all connections of the client share.
+    kind: Purpose,
+    /// Rate that all connections of the client share.
     pub rate: Arc<Rate>,
 }
 
@@ -184,7 +184,7 @@ impl<K: Eq + Hash + Clone> Drop for Permit<K> {
     }
 }
 
-/// A rate that several connections share: a token bucket, kept as the time at which it is full.
+/// Rate that several connections share: a token bucket, kept as the time at which it is full.
 #[derive(Debug)]
 pub struct Rate(Mutex<Bucket>);
 
@@ -207,7 +207,7 @@ impl Rate {
         self.0.lock().bytes_per_s = mbps.map(|mbps| mbps * 1e6 / 8.0);
     }
 
-    /// Waits until these bytes are within the rate.
+    /// Waits until the rate allows these bytes.
     pub async fn take(&self, bytes: usize) {
         let until = {
             let mut bucket = self.0.lock();

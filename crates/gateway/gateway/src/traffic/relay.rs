@@ -1,7 +1,9 @@
-//! Relays TCP connections, with back-pressure: what cannot be written is not read.
+//! Connections to the addresses of a destination, and relaying with back-pressure: data that cannot
+//! be written is not read.
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,19 +11,20 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::limits::Rate;
 use crate::carrier::{Incoming, Outgoing, Stream};
 use crate::config::Limits;
 use crate::counters::{Counter, Counters};
-use crate::network::{Sink, Socket, Source};
+use crate::names::{RESOLVE, race};
+use crate::network::{Network, Sink, Socket, Source};
 
-/// The buffer of a direction before its first read fills it, bytes.
+/// Buffer of a direction before its first read fills it, bytes.
 const FIRST_BUFFER: usize = 8 << 10;
 
-/// The largest buffer of a direction, bytes, unless the limit is lower: more is not faster.
+/// Largest buffer of a direction, bytes, unless the limit is lower: more is not faster.
 const MAX_BUFFER: usize = 64 << 10;
 
 /// A connection with a client or a server, which is reset when it is dropped before it is complete.
@@ -69,11 +72,11 @@ impl DerefMut for Connection {
     }
 }
 
-/// One of the two that a connection is relayed between.
+/// One of the two ends of a relayed connection.
 pub trait End {
     /// Both directions.
     fn split(&mut self) -> (Box<dyn Source + '_>, Box<dyn Sink + '_>);
-    /// Ends it without a reset.
+    /// Ends the connection without a reset.
     fn complete(self);
 }
 
@@ -92,7 +95,7 @@ impl End for Stream {
         (Box::new(&mut self.reader), Box::new(&mut self.writer))
     }
 
-    /// Nothing to do: its writer was shut down.
+    /// Does nothing: its writer was shut down.
     fn complete(self) {}
 }
 
@@ -109,7 +112,7 @@ impl Sink for &mut Box<dyn Outgoing> {
 }
 
 /// Relays until both directions have ended and everything is acknowledged, or resets both ends.
-/// What the client sends is counted as up.
+/// Data from the client is counted as up.
 ///
 /// # Errors
 /// The failure of an end, or `TimedOut` if nothing was relayed for too long.
@@ -160,12 +163,12 @@ pub async fn relay(
     }
 }
 
-/// When both directions last relayed something.
+/// Time at which either direction last relayed something.
 struct Activity {
     start: Instant,
-    /// Time after `start`, ms.
+    /// Time of the last activity after `start`, ms.
     last: AtomicU64,
-    /// One direction has ended.
+    /// Cancelled when one direction has ended.
     half_closed: CancellationToken,
 }
 
@@ -205,7 +208,7 @@ impl Activity {
 
 /// A direction of a relayed connection.
 struct Direction<'a> {
-    /// Counts what was relayed.
+    /// Counter of the relayed bytes.
     bytes: &'a Counter,
     rate: &'a Rate,
     /// Largest buffer, bytes.
@@ -255,5 +258,26 @@ impl Direction<'_> {
                 buffer.resize((2 * n).min(self.largest), 0);
             }
         }
+    }
+}
+
+/// Longest time of connecting.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Longest time of resolving a name and connecting together.
+pub const ESTABLISH: Duration = RESOLVE.saturating_add(CONNECT);
+
+/// Connects to the first of the addresses that accepts.
+///
+/// # Errors
+/// The error of the last attempt, or a timeout.
+pub(crate) async fn connect(
+    network: &dyn Network,
+    addresses: &[SocketAddr],
+) -> io::Result<Box<dyn Socket>> {
+    let none = || io::Error::from(io::ErrorKind::NotFound);
+    match timeout(CONNECT, race(addresses, |address| network.connect(address))).await {
+        Ok(raced) => raced.map_err(|failure| failure.unwrap_or_else(none)),
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
     }
 }

@@ -1,4 +1,4 @@
-//! The tasks of a gateway, which end together.
+//! Tasks of a gateway, which end together.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tracing::error;
 
 use super::FAREWELL;
 
-/// The tasks of a gateway. Clones are the same tasks.
+/// Tasks of a gateway. Clones are the same tasks.
 #[derive(Clone, Debug, Default)]
 pub struct Tasks {
     tracker: TaskTracker,
@@ -52,12 +52,12 @@ impl Tasks {
         self.closed.cancel();
     }
 
-    /// Waits until the gateway can no longer do its work; why.
+    /// Waits until the gateway can no longer do its work. Returns the reason.
     pub async fn failed(&self) -> &anyhow::Error {
         self.failure.wait().await
     }
 
-    /// Cancelled: every task ends.
+    /// Token that is cancelled when every task is to end.
     pub fn closed(&self) -> &CancellationToken {
         &self.closed
     }

@@ -1,13 +1,13 @@
 //! UDP sockets towards clients and destinations.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::future::poll_fn;
 use std::hash::Hash;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use std::{io, mem};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -15,24 +15,25 @@ use futures_util::future::BoxFuture;
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
 
-use super::peers::Peers;
 use crate::counters::Counters;
 use crate::names::Resolver;
 use crate::socket::{bind_udp, receive_from};
 use crate::wire::Destination;
 
-/// An association without datagrams for so long ends.
+/// Time without datagrams after which an association ends.
 pub const IDLE: Duration = Duration::from_secs(120);
 
-/// Destinations that an association resolves at a time, and bytes that wait for each of them.
+/// Most destinations that an association resolves at a time.
 const MAX_LOOKUPS: usize = 16;
+
+/// Most bytes that wait for one destination.
 const MAX_WAITING: usize = 8 << 10;
 
-/// What a datagram that waits occupies besides its payload, bytes, about.
+/// Memory of a datagram that waits besides its payload, bytes, about.
 const OVERHEAD: usize = 64;
 
-/// An association's socket towards destinations. It receives only from where it has sent to.
-/// Datagrams to a name wait until it is resolved, and delay no others.
+/// Socket of an association towards destinations. It receives only from addresses to which it has
+/// sent. Datagrams to a name wait until it is resolved, and delay no others.
 pub struct Outside<K> {
     socket: UdpSocket,
     is_ipv6: bool,
@@ -43,7 +44,7 @@ pub struct Outside<K> {
     counters: Arc<Counters>,
 }
 
-/// A destination with the datagrams that wait for its addresses.
+/// A destination that is being resolved, with the datagrams that wait for its addresses.
 struct Unresolved {
     destination: Destination,
     datagrams: Vec<Bytes>,
@@ -51,7 +52,7 @@ struct Unresolved {
 }
 
 impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
-    /// A socket for IPv4 and IPv6, as far as the system has them.
+    /// Binds a socket for IPv4 and IPv6, as far as the system has them.
     ///
     /// # Errors
     /// If the system has no socket.
@@ -74,7 +75,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
     }
 
     /// Sends a datagram to the destination's first address that `allows` accepts, once that is
-    /// known. One that is dropped is counted.
+    /// known. Counts a datagram that is dropped.
     pub async fn send(
         &mut self,
         destination: Destination,
@@ -82,7 +83,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
         allows: impl Fn(&Destination, IpAddr) -> bool,
     ) {
         if let Some(addresses) = self.resolver.known(&destination) {
-            // What has waited for a name does not wait for the socket.
+            // A datagram that has waited for a name does not wait for the socket.
             let _ = self.socket.writable().await;
             self.send_to(&destination, &addresses, &payload, &allows);
             return;
@@ -120,8 +121,8 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
         self.unresolved.back_mut().expect("it was added")
     }
 
-    /// The next datagram from a peer. Sends what has waited for its destination's addresses
-    /// meanwhile. Cancel-safe.
+    /// Receives the next datagram from a peer. Meanwhile sends those that have waited for their
+    /// destination's addresses. Cancel-safe.
     ///
     /// # Errors
     /// Errors of the socket.
@@ -176,7 +177,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
     }
 }
 
-/// Takes a destination whose lookup has finished out of these.
+/// Removes a destination whose lookup has finished.
 fn poll_resolved(
     unresolved: &mut VecDeque<Unresolved>,
     cx: &mut Context<'_>,
@@ -189,4 +190,97 @@ fn poll_resolved(
         }
     }
     Poll::Pending
+}
+
+/// Number of peers used last that are always known; at most twice as many are.
+const ALWAYS: usize = 512;
+
+/// Time without a datagram for which a peer is known (RFC 4787, section 4.3), and at most twice.
+const KNOWN: Duration = Duration::from_secs(120);
+
+/// Peers used lately. They are in two generations: the older one is forgotten once the newer one
+/// has `ALWAYS` peers or has lasted for `KNOWN`.
+#[derive(Debug)]
+pub struct Peers {
+    newer: HashSet<SocketAddr>,
+    older: HashSet<SocketAddr>,
+    since: Instant,
+}
+
+impl Peers {
+    /// No peers.
+    pub fn new(now: Instant) -> Peers {
+        Peers {
+            newer: HashSet::new(),
+            older: HashSet::new(),
+            since: now,
+        }
+    }
+
+    /// Records that a datagram is sent to this peer.
+    pub fn use_now(&mut self, peer: SocketAddr, now: Instant) {
+        let is_full = self.newer.len() == ALWAYS && !self.newer.contains(&peer);
+        if is_full || now - self.since >= KNOWN {
+            self.older = mem::take(&mut self.newer);
+            self.since = now;
+        }
+        self.newer.insert(peer);
+    }
+
+    /// Whether a datagram from here is from a peer, which is then used.
+    pub fn heard(&mut self, from: SocketAddr, now: Instant) -> bool {
+        let known = self.newer.contains(&from) || self.older.contains(&from);
+        if known {
+            self.use_now(from, now);
+        }
+        known
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn peer(port: u16) -> SocketAddr {
+        ([192, 0, 2, 1], port).into()
+    }
+
+    proptest! {
+        #[test]
+        fn the_peers_used_last_are_known_and_no_more_than_twice_as_many(
+            ports in prop::collection::vec(1..2000_u16, 1..3000),
+        ) {
+            let now = Instant::now();
+            let mut peers = Peers::new(now);
+            for &port in &ports {
+                peers.use_now(peer(port), now);
+                prop_assert!(peers.newer.len() + peers.older.len() <= 2 * ALWAYS);
+            }
+            let mut last: Vec<u16> = Vec::new();
+            for &port in ports.iter().rev() {
+                if last.len() < ALWAYS && !last.contains(&port) {
+                    last.push(port);
+                }
+            }
+            for port in last {
+                let peer = peer(port);
+                prop_assert!(peers.newer.contains(&peer) || peers.older.contains(&peer));
+            }
+            prop_assert!(!peers.heard(peer(2000), now));
+        }
+    }
+
+    #[test]
+    fn a_peer_is_forgotten_two_idle_times_after_its_last_datagram_in_either_direction() {
+        let start = Instant::now();
+        let mut peers = Peers::new(start);
+        peers.use_now(peer(1), start);
+        peers.use_now(peer(2), start);
+        for n in 1..=3 {
+            assert!(peers.heard(peer(1), start + n * KNOWN));
+        }
+        assert!(!peers.heard(peer(2), start + 3 * KNOWN));
+    }
 }

@@ -1,4 +1,4 @@
-//! Configurations: what is refused, and how; what a reload finds changed; warnings.
+//! Configurations: refusals and their messages, changes that a reload finds, warnings.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,12 @@ use anabranch_gateway::keys::KeyPair;
 
 use tables::Table;
 
-mod changes;
 mod refusals;
 mod reloads;
 mod tables;
 mod warnings;
 
-/// The file of a role, with one value replaced, and with the name of the table's key of each line.
+/// File of a role with one value replaced, and the table and key of each line.
 struct Written {
     lines: Vec<String>,
 }

@@ -1,7 +1,7 @@
-//! Every key, with a valid and a wrong value.
+//! All keys, with a valid and a wrong value.
 
-/// A table's header in the file, and its keys with a valid value, a wrong one, and what the error
-/// says.
+/// A table's header in the file, and its keys, each with a valid value, a wrong one, and the error
+/// of the latter.
 pub type Table = (
     &'static str,
     &'static [(&'static str, &'static str, &'static str, &'static str)],
@@ -148,7 +148,7 @@ const TUNNEL: Table = (
     ],
 );
 
-/// The same with a table for each peer.
+/// Keys of `[tunnel]` beside a table for each peer.
 const TUNNEL_OF_FAR: Table = ("[tunnel]", &[CARRIER, ALGORITHM, KEY]);
 
 const PEERS: Table = (

@@ -1,4 +1,4 @@
-//! What is legal and probably not meant.
+//! Values that are legal and probably not meant.
 
 use std::fs;
 

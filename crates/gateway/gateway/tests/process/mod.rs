@@ -115,7 +115,7 @@ fn a_reload_applies_what_it_can_and_a_faulty_file_changes_nothing() {
         "{reload}"
     );
     assert_eq!(reload["restart"], serde_json::json!(["tunnel"]), "{reload}");
-    // The same file again: what needs a restart still does.
+    // The same file again: a part that needs a restart still needs it.
     let reload = pair.reload(&new.replace("cubic", "reno"));
     let (none, tunnel) = (serde_json::json!([]), serde_json::json!(["tunnel"]));
     assert_eq!((&reload["applied"], &reload["restart"]), (&none, &tunnel));

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 pub const GATEWAY: &str = env!("CARGO_BIN_EXE_anabranch-gateway");
 
-/// For what should happen at once.
+/// Time limit of events that should happen at once.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub fn gateway(arguments: &[&str], folder: &Path) -> Output {

@@ -1,4 +1,4 @@
-//! What attackers without a key can write into far's log.
+//! Lines that attackers without a key can write into far's log.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ fn close(reason: &str) -> Vec<u8> {
     [&[0x1c, 0, 0], &length.to_be_bytes()[..], reason.as_bytes()].concat()
 }
 
-/// Sends datagrams with these frames for a while; bytes of log per second.
+/// Sends datagrams with these frames for a while. Returns the bytes of log per second.
 fn log_rate(pair: &Pair, frames: &[u8], period: Duration) -> f64 {
     let before = pair.far.log().len();
     let start = Instant::now();

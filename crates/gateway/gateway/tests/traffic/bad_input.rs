@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use super::harness::{Options, Pair, each_carrier, echo, exchange, key, until};
 
-/// What near answers until it ends or resets the connection.
+/// Answer of near until it ends or resets the connection.
 async fn answer(pair: &Pair, bytes: &[u8], ends: bool) -> Vec<u8> {
     let mut socket = TcpStream::connect(pair.at("socks").await)
         .await
@@ -110,7 +110,7 @@ fn slow_clients_are_reset() {
     });
 }
 
-/// What a near that is not ours could send in a tunnel.
+/// Data that a near which is not ours could send in a tunnel.
 #[test]
 fn garbage_in_a_tunnel_ends_its_stream_only() {
     each_carrier(async |carrier| {

@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 use super::harness::{Options, Pair, each_carrier, echo, exchange, until};
 
-/// What the system resolves, and connects to this host.
+/// Names that the system resolves to this host.
 const SPELLINGS: [&str; 14] = [
     "127.1",
     "127.1.",
@@ -26,7 +26,7 @@ const SPELLINGS: [&str; 14] = [
     "localhost",
 ];
 
-/// The reply's code for a request by name; 0xff if there is none.
+/// Code of the reply to a request by name; 0xff if there is none.
 async fn code(pair: &Pair, name: &str, port: u16) -> u8 {
     let mut socket = TcpStream::connect(pair.at("socks").await)
         .await

@@ -39,7 +39,8 @@ fn listeners_rules_limits_and_the_allow_list_change_at_run_time() {
         exchange(&mut new, "a new listener").await;
         assert!(resets(forward).await);
 
-        // What can't change, and what can't be opened, is reported; the rest is applied.
+        // Parts that can't change, and listeners that can't be opened, are reported; the rest is
+        // applied.
         near.far = "127.0.0.1:1".into();
         near.paths[0].weight = 0.5;
         near.socks = Some(config::Listen {

@@ -1,5 +1,5 @@
-//! How connections end: what was accepted arrives, or the client sees a reset; places of clients
-//! that are gone are free again.
+//! Ends of connections: accepted data arrives, or the client sees a reset; places of clients that
+//! are gone are free again.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::harness::{PATIENCE, Pair, each_carrier, echo, exchange, is_reset, until};
 use super::link;
 
-/// How soon a place must be free; without a remedy it takes 10 s to a day.
+/// Time in which a place must be free; without a remedy it takes 10 s to a day.
 const SOON: Duration = Duration::from_secs(8);
 
 fn reset(socket: &TcpStream) {
@@ -218,7 +218,7 @@ async fn ended(pair: &Pair, bytes: [usize; 2]) -> (TcpStream, TcpStream) {
     (client, server)
 }
 
-/// What a socket receives until its end, bytes.
+/// Bytes that a socket receives until its end.
 async fn received(mut socket: TcpStream) -> usize {
     let mut data = Vec::new();
     let read = timeout(PATIENCE, socket.read_to_end(&mut data)).await;

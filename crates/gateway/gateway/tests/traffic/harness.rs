@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 
-/// Everything waits at most so long.
+/// Most time that anything may take.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub const CARRIERS: [&str; 2] = ["mptcp", "quic"];
@@ -198,7 +198,7 @@ impl Pair {
 }
 
 impl Drop for Pair {
-    /// A runtime must not be dropped in another.
+    /// Ends the runtime without waiting: a runtime must not be dropped in another.
     fn drop(&mut self) {
         if let Some((_, runtime)) = self.far.take() {
             runtime.shutdown_background();

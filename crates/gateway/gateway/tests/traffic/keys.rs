@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use anabranch_gateway::config::Peer;
 use anabranch_gateway::config::destination::Destinations;
-use anabranch_gateway::config::peer::Peer;
 use anabranch_gateway::keys::{KeyPair, PublicKey};
 use anabranch_gateway::near::Near;
 use anabranch_gateway::tls::Identity;

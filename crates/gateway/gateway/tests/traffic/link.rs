@@ -57,7 +57,7 @@ async fn to(far: SocketAddr, mbps: f64) -> SocketAddr {
     address
 }
 
-/// A direction: when it is free for the next bytes.
+/// A direction of a link, with the time at which it is free for the next bytes.
 struct Direction {
     free: Instant,
     mbps: f64,
@@ -90,7 +90,7 @@ async fn bytes(mut reader: impl AsyncRead + Unpin, mut writer: impl AsyncWrite +
     let _ = writer.shutdown().await;
 }
 
-/// Near has one socket.
+/// Carries the datagrams of near, which has one socket.
 async fn datagrams(near: Arc<UdpSocket>, to: SocketAddr, mbps: f64) {
     let far = Arc::new(UdpSocket::bind("127.0.0.1:0").await.expect("a port"));
     let (mut up, mut down) = (Direction::new(mbps), Direction::new(mbps));

@@ -1,10 +1,19 @@
 //! Far ends and returns; keys do not fit; there is no tunnel.
 
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anabranch_gateway::config;
+use anabranch_gateway::near::Near;
 use anabranch_gateway::tls::Identity;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
-use super::harness::{Options, Pair, each_carrier, echo, exchange, is_reset, key, until};
+use super::harness::{
+    Options, Pair, each_carrier, echo, exchange, free_address, is_reset, key, request, until,
+};
 
 #[test]
 fn connections_are_reset_with_their_tunnel_and_new_ones_work_soon_after_far_is_back() {
@@ -75,5 +84,93 @@ fn wrong_keys_give_no_tunnel() {
             until("counted", async || far.handshakes_failed.value() > 0).await;
             pair.close().await;
         }
+    });
+}
+
+struct Killed(Child);
+
+impl Killed {
+    fn start(file: &Path) -> Killed {
+        let mut far = Command::new(env!("CARGO_BIN_EXE_anabranch-gateway"));
+        Killed(
+            far.arg("-q")
+                .arg("far")
+                .arg(file)
+                .spawn()
+                .expect("the gateway starts"),
+        )
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.0.kill().expect("it runs");
+        self.0.wait().expect("it ends");
+    }
+}
+
+async fn connect(near: &Near, to: std::net::SocketAddr) -> Result<TcpStream, u8> {
+    let socks = near.addresses().await[0].1;
+    let mut socket = TcpStream::connect(socks).await.expect("near listens");
+    request(&mut socket, 1, &[1, 127, 0, 0, 1], to.port())
+        .await
+        .map(|_| socket)
+}
+
+#[test]
+fn when_far_was_killed_old_connections_are_reset_and_new_ones_work_soon() {
+    each_carrier(async |carrier| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (near_key, far_key) = (key(), key());
+        far_key
+            .write(&folder.path().join("far.key"))
+            .expect("written");
+        let (address, file) = (free_address(), folder.path().join("far.toml"));
+        let tunnel = |peer: &str| {
+            format!(
+                "tunnel = {{ carrier = \"{carrier}\", algorithm = \"reno\", key = \"far.key\", \
+                 peers = [\"{peer}\"] }}\n"
+            )
+        };
+        let public = near_key.public().to_string();
+        let far = format!(
+            "listen = \"{address}\"\nallow = [\"127.0.0.1\"]\n{}",
+            tunnel(&public)
+        );
+        std::fs::write(&file, far).expect("written");
+        let near = format!(
+            "far = \"{address}\"\n{}socks.listen = \"127.0.0.1:0\"\n\
+             paths = [{{ name = \"a\", address = \"127.0.0.1\" }}]",
+            tunnel(&far_key.public().to_string())
+        );
+        let near: config::Near = toml::from_str(&near).expect(&near);
+        let identity = Identity::new(&near_key, vec![far_key.public().clone()]);
+
+        let running = Killed::start(&file);
+        let near = Near::start(near, identity, Arc::default())
+            .await
+            .expect("near starts");
+        let echo = echo().await;
+        let mut old = connect(&near, echo).await.expect("connected");
+        exchange(&mut old, "before").await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let to = listener.local_addr().expect("bound");
+        let mut client = connect(&near, to).await.expect("connected");
+        let (mut server, _) = listener.accept().await.expect("connected");
+        client.write_all(b"half").await.expect("sent");
+        server.read_exact(&mut [0; 4]).await.expect("received");
+        drop(running);
+        // An end would say that this was all.
+        assert!(is_reset(&mut server).await, "{carrier}");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let _running = Killed::start(&file);
+        let start = Instant::now();
+        // It may use the tunnel that far no longer knows, and is then repeated in the next one.
+        let mut new = connect(&near, echo).await.expect("connected");
+        exchange(&mut new, "after").await;
+        let took = start.elapsed();
+        println!("{carrier}: connected {took:?} after the start of the process");
+        assert!(is_reset(&mut old).await);
+        near.close_all().await;
     });
 }

@@ -9,13 +9,13 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::harness::{Options, PATIENCE, Pair, each_carrier, echo, exchange, is_reset, until};
 
-/// More than twice as many as fill the windows of one tunnel with 2 MB each.
+/// Number of connections: more than twice as many as fill the windows of one tunnel with 2 MB each.
 const STALLED: usize = 20;
 
 /// A quarter of the default, because the sockets of each connection that stalls take megabytes.
 const LIMITS: &str = "limits.tunnel_buffer_bytes = 16_000_000";
 
-/// Within this a new connection is opened and echoes, however many others are stalled.
+/// Time in which a new connection is opened and echoes, however many others are stalled.
 const SOON: Duration = Duration::from_secs(5);
 
 /// Writes until the connection ends, which it does not.
@@ -23,8 +23,8 @@ fn fill(mut socket: TcpStream) {
     tokio::spawn(async move { while socket.write_all(&[7; 1 << 16]).await.is_ok() {} });
 }
 
-/// Opens connections that carry data in one direction to a receiver that does not read. Those that
-/// are to be kept open.
+/// Opens connections that carry data in one direction to a receiver that does not read. Returns
+/// those that are to be kept open.
 async fn stall(pair: &Pair, count: usize, up: bool) -> Vec<TcpStream> {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");

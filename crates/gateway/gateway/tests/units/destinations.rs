@@ -3,9 +3,8 @@
 use std::net::IpAddr;
 
 use anabranch_gateway::config::destination::{
-    Action, Destinations, Pattern, Rule, action, is_direct,
+    Action, Destinations, Pattern, Rule, Special, action, is_direct,
 };
-use anabranch_gateway::config::special::Special;
 use anabranch_gateway::wire::Destination;
 
 fn pattern(text: &str) -> Pattern {

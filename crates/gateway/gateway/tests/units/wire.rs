@@ -1,4 +1,4 @@
-//! The protocol inside a tunnel: what is written is read the same.
+//! Protocol inside a tunnel: data that is written is read the same.
 
 use std::io;
 use std::net::IpAddr;
@@ -109,7 +109,7 @@ proptest! {
     }
 }
 
-/// What inet_aton(3) takes: one to four numbers, decimal, octal or hexadecimal.
+/// Addresses as inet_aton(3) takes them: one to four numbers, decimal, octal or hexadecimal.
 fn addresses() -> impl Strategy<Value = String> {
     let number = prop_oneof!["0[xX][0-9a-fA-F]{0,8}", "0[0-7]{0,11}", "[0-9]{1,10}"];
     let numbers = prop::collection::vec(number, 1..=4);

@@ -1,4 +1,4 @@
-//! Clients and servers, and the ledger of what each of them has sent and seen.
+//! Clients and servers, and the ledger of the data that each of them has sent and seen.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,41 +11,41 @@ use super::internet::Internet;
 use super::plan::Connection;
 use super::tcp::Tcp;
 
-/// Where near listens.
+/// Address on which near listens.
 pub const NEAR: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1080);
 
-/// Where servers listen.
+/// Address on which servers listen.
 pub const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)), 80);
 
-/// How a side's reading ended.
+/// End of a side's reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Seen {
     End,
     Reset,
 }
 
-/// What one side did and saw.
+/// Actions and observations of one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Account {
     /// Bytes that its socket has taken.
     pub written: u64,
-    /// It has ended its direction.
+    /// Whether it has ended its direction.
     pub ended: bool,
-    /// It has reset the connection.
+    /// Whether it has reset the connection.
     pub has_reset: bool,
     /// Bytes that it has read.
     pub read: u64,
     pub seen: Option<Seen>,
-    /// The first place where it read another byte than the peer's.
+    /// First position at which it read another byte than the peer's.
     pub wrong_at: Option<u64>,
 }
 
 /// A connection's record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Record {
-    /// When the server has accepted it.
+    /// Time at which the server accepted it.
     pub opened: Option<Duration>,
-    /// When both sides were done with it.
+    /// Times at which the sides were done with it.
     pub closed: [Option<Duration>; 2],
     pub sides: [Account; 2],
 }
@@ -78,7 +78,7 @@ impl Ledger {
         self.records.lock().expect("no holder panics")
     }
 
-    /// What was recorded until now.
+    /// Records so far.
     pub fn records(&self) -> Vec<Record> {
         self.records_mut().clone()
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_gateway::config;
-use anabranch_gateway::counters::{Counters, Kind};
+use anabranch_gateway::counters::{CounterKind, Counters};
 use anabranch_gateway::far::Far;
 use anabranch_gateway::keys::KeyPair;
 use anabranch_gateway::near::Near;
@@ -17,12 +17,13 @@ use super::host::{Process, path_address};
 use super::internet::Internet;
 use super::plan::Which;
 
-/// Where far listens.
+/// Address on which far listens.
 pub const FAR: &str = "192.0.2.1:443";
 
-/// How often a process that drains looks whether it has connections, and how long it then takes at
-/// most, as in `operation::run`.
+/// Interval at which a process that drains checks for connections, as in `operation::run`.
 const DRAIN_CHECK: Duration = Duration::from_millis(50);
+
+/// Time that the process then takes at most, as in `operation::run`.
 const CLOSE: Duration = Duration::from_secs(3);
 
 /// Both gateways. One of them may not run.
@@ -150,7 +151,7 @@ impl Gateways {
         assert!(faults.is_empty(), "{faults:?}");
     }
 
-    /// Far accepts near's key, or no key.
+    /// Makes far accept near's key, or no key.
     pub async fn accept_near(&mut self, accept: bool) {
         let near = self.keys[0].public().clone();
         let peers = if accept { vec![near] } else { Vec::new() };
@@ -166,7 +167,8 @@ impl Gateways {
         }
     }
 
-    /// Drains a gateway, as after SIGTERM, and ends it; whether its connections ended in time.
+    /// Drains a gateway, as after SIGTERM, and ends it. Returns whether its connections ended in
+    /// time.
     pub async fn drain(&mut self, which: Which, patience: Duration) -> bool {
         match which {
             Which::Near => drain(self.near.take(), patience).await,
@@ -208,7 +210,7 @@ async fn drain(running: Option<Running<impl Gateway>>, patience: Duration) -> bo
     // Nothing of it is left.
     assert_eq!(gateway.active(), 0);
     for row in counters.table() {
-        let is_over = row.kind == Kind::Counter || row.value == 0;
+        let is_over = row.kind == CounterKind::Counter || row.value == 0;
         assert!(is_over, "{} is {}", row.name, row.value);
     }
     in_time

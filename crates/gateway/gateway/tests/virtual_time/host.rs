@@ -37,7 +37,7 @@ struct Inner {
 type Accepts = mpsc::UnboundedReceiver<Tcp>;
 
 impl Process {
-    /// A process that runs in this network.
+    /// A process in this network.
     pub fn new(internet: &Arc<Internet>) -> Process {
         Process(Arc::new(Inner {
             internet: internet.clone(),
@@ -48,7 +48,8 @@ impl Process {
         }))
     }
 
-    /// Kills it: the kernel closes its sockets, and nothing that it still does has an effect.
+    /// Kills the process: the kernel closes its sockets, and nothing that it still does has an
+    /// effect.
     pub fn kill(&self) {
         self.0.is_killed.store(true, Ordering::Relaxed);
         for address in self.0.datagrams.lock().expect("no panic").drain(..) {

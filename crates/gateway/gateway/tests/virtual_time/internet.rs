@@ -19,20 +19,20 @@ use super::tcp::Tcp;
 /// Bytes of the headers of UDP and IPv4.
 const HEADERS: u32 = 28;
 
-/// Datagrams that a socket keeps for its reader.
+/// Most datagrams that a socket keeps for its reader.
 const MAILBOX: usize = 4096;
 
 /// The first port that the network chooses.
 const FIRST_PORT: u16 = 20_000;
 
-/// What a direction of a link does to datagrams beside its rate, delay and losses.
+/// Fault of a direction of a link, beside its rate, delay and losses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
-    /// Loses all of them.
+    /// All datagrams are lost.
     Loses,
-    /// Delivers all of them this much later.
+    /// All datagrams are delivered this much later.
     Late(Duration),
-    /// Delivers this share of them up to this much later, so that others overtake them.
+    /// This share of datagrams is delivered up to this much later, so that others overtake them.
     Reorders(f64, Duration),
 }
 
@@ -40,18 +40,18 @@ pub enum Fault {
 pub struct Internet {
     start: Instant,
     state: Mutex<State>,
-    /// A datagram arrives earlier than the others.
+    /// Notification that a datagram arrives earlier than the others.
     earlier: Notify,
 }
 
 /// A datagram with its origin.
 pub type Datagram = (SocketAddr, Vec<u8>);
 
-/// A datagram on its way: when it arrives, its number, its destination.
+/// A datagram on its way: its time of arrival, number and destination.
 type Flying = Reverse<(Time, u64, SocketAddr, Datagram)>;
 
 struct State {
-    /// To and from each address of near.
+    /// Links to and from each address of near.
     links: BTreeMap<IpAddr, [Link; 2]>,
     faults: BTreeMap<IpAddr, [Option<Fault>; 2]>,
     dice: Dice,
@@ -60,7 +60,7 @@ struct State {
     listeners: BTreeMap<SocketAddr, mpsc::UnboundedSender<Tcp>>,
     next_port: u16,
     offered: u64,
-    /// What happened, for comparison with another run.
+    /// Hash of all events, for comparison with another run.
     trace: DefaultHasher,
 }
 
@@ -111,17 +111,17 @@ impl Internet {
         self.start.elapsed()
     }
 
-    /// Notes what happens now.
+    /// Records a present event.
     pub fn note(&self, what: impl Hash) {
         (self.time(), what).hash(&mut self.state().trace);
     }
 
-    /// A number that two runs share if the same happened at the same times.
+    /// A number that two runs share if the same events happened at the same times.
     pub fn trace(&self) -> u64 {
         self.state().trace.finish()
     }
 
-    /// From now on the link of near's address does this to what near sends and receives.
+    /// Sets the faults of the link of near's address, for datagrams that near sends and receives.
     pub fn disturb(&self, address: IpAddr, faults: [Option<Fault>; 2]) {
         self.state().faults.insert(address, faults);
     }
@@ -133,7 +133,7 @@ impl Internet {
         SocketAddr::new(address, state.next_port)
     }
 
-    /// Opens a socket of UDP; whether the address was free.
+    /// Opens a socket of UDP. Returns whether the address was free.
     pub fn open(&self, address: SocketAddr) -> bool {
         let mut state = self.state();
         let is_free = !state.mailboxes.contains_key(&address);
@@ -141,7 +141,7 @@ impl Internet {
         is_free
     }
 
-    /// Closes it.
+    /// Closes a socket of UDP.
     pub fn close(&self, address: SocketAddr) {
         self.state().mailboxes.remove(&address);
     }
@@ -182,7 +182,7 @@ impl Internet {
         }
     }
 
-    /// The next datagram for a socket, or wakes its reader once there is one.
+    /// The next datagram for a socket. Without one, `waker` is called once there is one.
     pub fn receive(&self, at: SocketAddr, waker: &Waker) -> Option<Datagram> {
         let mut state = self.state();
         let mailbox = state.mailboxes.get_mut(&at)?;

@@ -22,14 +22,12 @@ mod ends;
 mod gateways;
 mod host;
 mod internet;
-mod lines;
 mod plan;
 mod random;
 mod reloads;
 mod silence;
 mod story;
 mod tcp;
-mod unreachable;
 
 /// A story told by a process of its own: tokio's random numbers follow from the system's and from
 /// a counter of the process.
@@ -95,7 +93,7 @@ fn check(seeds: Range<u64>) {
 fn one_story() {
     let seed = std::env::var("SEED").map_or(0, |seed| seed.parse().expect("a number"));
     println!("\nseed {seed}");
-    let lines = lines::Lines::default();
+    let lines = story::Lines::default();
     let mut faults = random::seeded(seed, || {
         virtual_runtime().block_on(async {
             let log = tracing_subscriber::fmt::layer().with_timer(Clock(Instant::now()));

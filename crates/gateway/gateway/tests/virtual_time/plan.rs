@@ -1,4 +1,4 @@
-//! What happens in a story, chosen by its seed: links, connections, and what is done to gateways.
+//! Events of a story, chosen by its seed: links, connections, and operations on gateways.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::random::Choices;
 pub struct Plan {
     pub links: Vec<LinkConfig>,
     pub connections: Vec<Connection>,
-    /// In the order of time.
+    /// Events in the order of time.
     pub events: Vec<(Duration, Event)>,
 }
 
@@ -19,24 +19,24 @@ pub struct Plan {
 #[derive(Clone, Debug)]
 pub struct Connection {
     pub start: Duration,
-    /// The server sends after it has everything.
+    /// Whether the server sends only after it has received everything.
     pub answers: bool,
-    /// The client and the server.
+    /// Client and server.
     pub sides: [Side; 2],
 }
 
-/// What one side does.
+/// Actions of one side.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// What it sends, bytes.
+    /// Data that it sends, bytes.
     pub bytes: u64,
-    /// The most that it writes at a time, bytes.
+    /// Most data that it writes at a time, bytes.
     pub chunk: u64,
-    /// What it waits after each write.
+    /// Pause after each write.
     pub pause: Duration,
-    /// It resets the connection after it has written this.
+    /// Number of bytes written after which it resets the connection.
     pub resets_after: Option<u64>,
-    /// After these bytes it reads nothing for this time.
+    /// Number of bytes read after which it reads nothing for this time.
     pub stalls: Option<(u64, Duration)>,
 }
 
@@ -47,16 +47,16 @@ pub enum Which {
     Far,
 }
 
-/// What is done to a gateway.
+/// Operation on a gateway.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// It is killed, and started again after this time.
+    /// Kill, and start again after this time.
     Kill(Which, Duration),
-    /// It drains for at most this time, ends, and is started again after that one.
+    /// Drain for at most the first time, end, and start again after the second.
     Drain(Which, Duration, Duration),
-    /// Reads its file again, with these limits.
+    /// Reload of the file, with these limits.
     Reload(Which, &'static str),
-    /// Far accepts near's key no more, and again after this time.
+    /// Removal of near's key from far's, until this time has passed.
     Remove(Duration),
 }
 

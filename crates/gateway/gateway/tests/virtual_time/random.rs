@@ -1,4 +1,4 @@
-//! The system's random numbers, from a seed: keys of hash maps, packet numbers that are skipped,
+//! Random numbers of the system, from a seed: keys of hash maps, packet numbers that are skipped,
 //! what libraries draw. Without it a run depends on more than its seed.
 
 use std::cell::Cell;

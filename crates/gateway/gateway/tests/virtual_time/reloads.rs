@@ -1,4 +1,4 @@
-//! Any sequence of files that running gateways read ends as a start with the last one.
+//! A sequence of files that running gateways read ends as a start with the last one.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ const FAR: &[&str] = &[
     "limits.buffer_bytes = 5000",
 ];
 
-/// What a client of each listener sees: no listener, a reset, or the server's byte.
+/// Result for a client of each listener: no listener, a reset, or the server's byte.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     Refused,
@@ -76,8 +76,8 @@ async fn serve(internet: Arc<Internet>) {
     }
 }
 
-/// Starts with the first of the files, reads the others, and returns what clients then see and
-/// where near listens.
+/// Starts with the first of the files and reads the others. Returns what clients then see, and the
+/// addresses on which near listens.
 async fn after(files: &[(usize, usize)]) -> (Vec<Seen>, Vec<(String, SocketAddr)>) {
     let link = LinkConfig::constant(1e7, 5 * MILLISECOND);
     let links = (0..2).map(|i| (path_address(i), link.clone()));

@@ -1,31 +1,38 @@
-//! How long nothing arrives when a link dies or delivers everything late, and that a link which is
-//! merely bad is not taken for such a one.
+//! Time without arrivals when a link dies or delivers everything late; a link that is merely bad is
+//! not taken for such a one.
 
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use anabranch_gateway::carrier::{self, Carrier, Path, Settings};
+use anabranch_gateway::keys::KeyPair;
+use anabranch_gateway::network::Network;
+use anabranch_gateway::tls::Identity;
 use anabranch_net::{LinkConfig, MILLISECOND, Queue};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::ends::{NEAR, SERVER};
-use super::gateways::{Gateways, far_config, near_with_paths};
-use super::host::path_address;
+use super::gateways::{FAR, Gateways, far_config, near_with_paths};
+use super::host::{Process, path_address};
 use super::internet::{Fault, Internet};
 use super::plan::Which;
 use super::tcp::Tcp;
 use super::{random, virtual_runtime};
 
-/// When connections begin, and when a link changes.
+/// Time at which connections begin.
 const BEGIN: Duration = Duration::from_secs(1);
+
+/// Time at which a link changes.
 const CHANGE: Duration = Duration::from_secs(5);
 
-/// How long arrivals are watched then: until a link that is late delivers again, and is tried.
+/// Time for which arrivals are watched then: until a link that is late delivers again, and is
+/// tried.
 const LONG: Duration = Duration::from_secs(9);
 
-/// Until a dead link is closed.
+/// Time for which arrivals are watched until a dead link is closed.
 const SHORT: Duration = Duration::from_secs(2);
 
 /// The longest silence. Until a path is left: 1.5 loaded round trips (RTT and a queue of 100 ms; at
@@ -41,32 +48,32 @@ const LATE: Fault = Fault::Late(Duration::from_secs(3));
 /// Mbit/s and round-trip time, ms.
 type Links = &'static [(f64, u64)];
 
-/// What happens.
+/// A situation.
 #[derive(Clone, Copy)]
 struct Case {
     links: Links,
-    /// The length of queues, ms.
+    /// Length of queues, ms.
     queue: u64,
-    /// The link that changes.
+    /// Link that changes.
     link: usize,
-    /// What it does to what near sends and receives.
+    /// Faults of the link for datagrams that near sends and receives.
     faults: [Option<Fault>; 2],
-    /// Downloads and uploads without end; without any, somebody types.
+    /// Numbers of downloads and uploads without end; without any, somebody types.
     load: [usize; 2],
-    /// How long arrivals are watched after the change.
+    /// Time for which arrivals are watched after the change.
     watched: Duration,
     seed: u64,
 }
 
-/// What follows from it.
+/// Outcome of a situation.
 struct Outcome {
-    /// The longest time without an arrival after the change, of all connections together, of the
+    /// Longest time without an arrival after the change, of all connections together, of the
     /// downloads and of the uploads.
     silence: Duration,
     by_direction: [Duration; 2],
-    /// How often a path was found dead.
+    /// Number of times that a path was found dead.
     deaths: u64,
-    /// Received after the change, Mbit/s.
+    /// Data received after the change, Mbit/s.
     goodput: f64,
 }
 
@@ -87,7 +94,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// When bytes arrived, and how many.
+/// Times of arrivals, with their sizes, bytes.
 type Arrivals = Arc<Mutex<Vec<(Duration, usize)>>>;
 
 async fn receive(internet: &Internet, from: &Tcp, arrivals: &Arrivals) {
@@ -120,7 +127,7 @@ async fn echo(to: &Tcp) {
     }
 }
 
-/// What a client does, as its first byte says.
+/// Action of a client, given by its first byte.
 #[derive(Clone, Copy, PartialEq)]
 enum Does {
     Upload,
@@ -159,7 +166,7 @@ async fn serve(internet: Arc<Internet>, arrivals: Arrivals) {
     }
 }
 
-/// The longest time without an arrival after the change.
+/// Longest time without an arrival after the change.
 fn silence(mut arrivals: Vec<(Duration, usize)>, end: Duration) -> Duration {
     arrivals.retain(|(at, _)| *at < end);
     arrivals.push((end, 0));
@@ -342,4 +349,36 @@ fn a_bad_link_is_not_taken_for_a_dead_one() {
         assert_eq!(outcome.deaths, 0);
         assert!(outcome.goodput > 9.3, "{}", outcome.goodput);
     }
+}
+
+/// Probes for 1 s, then a handshake of 4 s, over all paths at once.
+const MOST: Duration = Duration::from_millis(5100);
+
+#[test]
+fn near_says_within_5_s_that_nothing_returns_over_any_of_its_paths() {
+    let (error, took) = virtual_runtime().block_on(async {
+        let link = LinkConfig::constant(8e6, 10 * MILLISECOND);
+        let links = (0..2).map(|i| (path_address(i), link.clone()));
+        let internet = Internet::new(links.collect(), 1);
+        let far: std::net::SocketAddr = FAR.parse().expect("an address");
+        let path = |i| Path {
+            address: Some(path_address(i)),
+            ..Path::new(&format!("path{i}"))
+        };
+        let near = carrier::Near {
+            far: far.into(),
+            paths: vec![path(0), path(1)],
+            settings: Settings::new(Carrier::Quic, "olia"),
+        };
+        let key = || KeyPair::generate().expect("random numbers");
+        let identity = Identity::new(&key(), vec![key().public().clone()]);
+        let start = Instant::now();
+        let udp = Process::new(&internet).udp();
+        let connected = carrier::connect_over(&udp, &near, &identity).await;
+        let error = connected.expect_err("nobody is there").to_string();
+        (error, start.elapsed())
+    });
+    let words = format!("far = {FAR}: no answer from {FAR} over UDP in 5s: ");
+    assert!(error.starts_with(&words), "{error}");
+    assert!(took <= MOST, "{took:?}");
 }

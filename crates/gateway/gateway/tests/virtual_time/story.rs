@@ -1,12 +1,18 @@
 //! Tells a story and finds its faults.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anabranch_net::Time;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tracing::Subscriber;
+use tracing::field::{Field, Visit};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
 
 use super::ends::{Ledger, Record, Seen};
 use super::gateways::Gateways;
@@ -14,12 +20,12 @@ use super::host::path_address;
 use super::internet::Internet;
 use super::plan::{BUFFER, Connection, Event, Plan, Side, Which};
 
-/// How long near may take to have a tunnel again: it notices that far is gone after a second of
-/// silence, and a handshake is repeated after up to 4 s and a pause of 1 s.
+/// Time in which near has a tunnel again: it notices that far is gone after a second of silence,
+/// and a handshake is repeated after up to 4 s and a pause of 1 s.
 const RECOVERY: Duration = Duration::from_secs(8);
 
-/// How long everything may take in the end: a stall of 12 s, 500 kB at 2 Mbit/s per connection,
-/// pauses of 300 ms per 500 bytes.
+/// Time in which everything ends: a stall of 12 s, 500 kB at 2 Mbit/s per connection, pauses of 300
+/// ms per 500 bytes.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A time in which connections that are not open may be refused.
@@ -27,7 +33,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 struct Loss {
     from: Duration,
     to: Duration,
-    /// Connections that are open when it begins, and were opened before this, may be reset.
+    /// Connections that were opened before this time, and are open when the interval begins, may be
+    /// reset.
     resets: Option<Duration>,
 }
 
@@ -103,7 +110,7 @@ pub async fn tell(seed: u64) -> Vec<String> {
     faults
 }
 
-/// The times in which all links are down: near may refuse connections that begin then.
+/// Times in which all links are down: near may refuse connections that begin then.
 fn outages(plan: &Plan) -> Vec<Loss> {
     let mut losses = vec![Loss {
         from: Duration::ZERO,
@@ -179,7 +186,7 @@ impl Story {
     }
 }
 
-/// What is wrong with a connection.
+/// Faults of a connection.
 fn faults_of(record: &Record, plan: &Plan, i: usize, losses: &[Loss]) -> Vec<String> {
     let connection = &plan.connections[i];
     let mut faults = Vec::new();
@@ -230,4 +237,66 @@ fn may_be_lost(record: &Record, plan: &Connection, losses: &[Loss]) -> bool {
             (Some(_), None) => false,
             (None, _) => plan.start <= loss.to && closed >= loss.from,
         })
+}
+
+/// Number of times that a path has opened and ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    opened: u64,
+    ended: u64,
+    /// Whether it has ended before it opened.
+    is_wrong: bool,
+}
+
+/// Paths by their names and numbers, which both ends give them.
+#[derive(Clone, Debug, Default)]
+pub struct Lines(Arc<Mutex<BTreeMap<String, Count>>>);
+
+impl Lines {
+    /// Faults at the end.
+    pub fn faults(&self) -> Vec<String> {
+        let counts = self.0.lock().expect("no panic");
+        if counts.is_empty() {
+            return vec!["no path has opened".into()];
+        }
+        let wrong = counts.iter();
+        let wrong = wrong.filter(|(_, count)| count.is_wrong || count.opened != count.ended);
+        let faults = wrong.map(|(path, count)| format!("lines of {path}: {count:?}"));
+        faults.collect()
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        let mut counts = self.0.lock().expect("no panic");
+        if line.message.starts_with("path opened") {
+            counts.entry(line.path).or_default().opened += 1;
+        } else if ["path closed", "path dead"]
+            .iter()
+            .any(|end| line.message.starts_with(end))
+        {
+            let count = counts.entry(line.path).or_default();
+            count.ended += 1;
+            count.is_wrong |= count.ended > count.opened;
+        }
+    }
+}
+
+/// A line of the log.
+#[derive(Default)]
+struct Line {
+    message: String,
+    path: String,
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        match field.name() {
+            "message" => self.message = format!("{value:?}"),
+            "path" | "id" => self.path += &format!(" {value:?}"),
+            _ => {}
+        }
+    }
 }

@@ -15,7 +15,7 @@ use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
-/// What a connection buffers in each direction, bytes.
+/// Data that a connection buffers in each direction, bytes.
 pub const BUFFER: usize = 64 << 10;
 
 /// One side of a connection. Dropping it closes it.
@@ -30,28 +30,28 @@ pub struct Tcp {
 #[derive(Clone, Debug)]
 pub struct Side {
     wire: Arc<Wire>,
-    /// 0 or 1.
+    /// Index of the side, 0 or 1.
     index: usize,
 }
 
 #[derive(Debug)]
 struct Wire {
-    /// What each side receives.
+    /// Data on its way to each side.
     pipes: Mutex<[Pipe; 2]>,
-    /// The peer of this side has reset the connection.
+    /// Cancelled when the peer of this side has reset the connection.
     reset: [CancellationToken; 2],
-    /// The close of this side is a reset.
+    /// Whether the close of this side is a reset.
     resets: [AtomicBool; 2],
 }
 
 #[derive(Debug, Default)]
 struct Pipe {
     data: VecDeque<u8>,
-    /// The writer has ended it.
+    /// Whether the writer has ended the direction.
     ended: bool,
-    /// The reader has closed its side.
+    /// Whether the reader has closed its side.
     closed: bool,
-    /// The connection was reset by either side.
+    /// Whether either side has reset the connection.
     reset: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
@@ -93,12 +93,12 @@ impl Tcp {
         self.peer
     }
 
-    /// Reads what is there; nothing at the end.
+    /// Reads available data; nothing at the end.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         poll_fn(|cx| self.side.poll_read(cx, buffer)).await
     }
 
-    /// Writes what fits.
+    /// Writes as much as fits.
     pub async fn write(&self, data: &[u8]) -> io::Result<usize> {
         poll_fn(|cx| self.side.poll_write(cx, data)).await
     }
@@ -136,7 +136,7 @@ impl Side {
         if pipe.closed {
             return Poll::Ready(Err(ErrorKind::ConnectionAborted.into()));
         }
-        // What was received before a reset can be read, as in Linux.
+        // Data received before a reset can be read, as in Linux.
         let n = pipe.data.len().min(buffer.len());
         if n > 0 {
             for (to, from) in buffer.iter_mut().zip(pipe.data.drain(..n)) {
@@ -193,7 +193,7 @@ impl Side {
         Ok(())
     }
 
-    /// Whether the close of this side is a reset.
+    /// Sets whether the close of this side is a reset.
     pub fn resets(&self, resets: bool) {
         self.wire.resets[self.index].store(resets, Ordering::Relaxed);
     }

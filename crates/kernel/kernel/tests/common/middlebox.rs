@@ -73,7 +73,7 @@ impl Middlebox {
         Middlebox::with_delay(network, k, Duration::ZERO, handle)
     }
 
-    /// The same with a delay of each packet, in either direction.
+    /// A link with a delay of each packet, in either direction.
     pub fn with_delay(
         network: &Network,
         k: usize,

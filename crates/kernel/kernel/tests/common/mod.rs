@@ -1,4 +1,4 @@
-//! Shared by several tests.
+//! Helpers of several tests.
 
 pub mod evaluation;
 pub mod middlebox;
@@ -21,7 +21,7 @@ use network::{Host, Network, connect, send_for};
 use rustix::fs::FlockOperation;
 use rustix::process::geteuid;
 
-/// How long to send: tens of round trips.
+/// Time of sending: tens of round trips.
 pub const SEND_TIME: Duration = Duration::from_millis(600);
 
 /// Whether `make test-all` runs the tests, which asks for more random cases.
@@ -40,7 +40,8 @@ pub fn can_load() -> bool {
     false
 }
 
-/// The same for a program that a test runs.
+/// Whether a program that a test runs is installed. If not, prints a warning; with
+/// `ANABRANCH_REQUIRE_KERNEL=1` it is a failure.
 pub fn is_installed(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {

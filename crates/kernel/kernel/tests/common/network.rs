@@ -118,8 +118,9 @@ impl Network {
         format!("{}-{}", self.prefix, host as u32)
     }
 
-    /// The server signals its address on link k; `flags` such as `backup`. Without an id, because
-    /// only then it replaces the implicit endpoint of a subflow created after the removal.
+    /// Makes the server signal its address on link k; `flags` such as `backup`. There is no id,
+    /// because only then the endpoint replaces the implicit one of a subflow created after the
+    /// removal.
     pub fn add_endpoint(&self, k: usize, flags: &str) {
         let server = self.name(Host::Server);
         ip(&format!(
@@ -127,7 +128,7 @@ impl Network {
         ));
     }
 
-    /// The server has, and signals, the address 10.77.k.2 on this link as well.
+    /// Gives the server the address 10.77.k.2 on this link as well, which it signals.
     pub fn add_address(&self, link: usize, k: usize) {
         let (client, server) = (self.name(Host::Client), self.name(Host::Server));
         ip(&format!(
@@ -139,7 +140,7 @@ impl Network {
         ));
     }
 
-    /// The server withdraws the address: the subflows that use it are closed.
+    /// Makes the server withdraw the address: the subflows that use it are closed.
     pub fn remove_endpoint(&self, k: usize) {
         let (server, address) = (self.name(Host::Server), format!("10.77.{k}.2"));
         let mut show = Command::new("ip");
@@ -157,8 +158,8 @@ impl Network {
         }
     }
 
-    /// The server makes its address on link k a backup, or a regular one again (`nobackup`), and
-    /// with it the subflows that use it.
+    /// Makes the server's address on link k a backup, or a regular one again (`nobackup`), and with
+    /// it the subflows that use it.
     pub fn change_endpoint(&self, k: usize, flags: &str) {
         let server = self.name(Host::Server);
         ip(&format!(
@@ -166,7 +167,7 @@ impl Network {
         ));
     }
 
-    /// Whether the client answers ARP requests for its address on link k. While it does not,
+    /// Sets whether the client answers ARP requests for its address on link k. While it does not,
     /// packets for it are queued in the server.
     pub fn answer_arp(&self, k: usize, answers: bool) {
         let set = move |parameter: &str, value: &str| {
@@ -231,7 +232,7 @@ impl Network {
         self.sink_of(Protocol::MPTCP)
     }
 
-    /// A server that supports only this protocol.
+    /// A server that supports this protocol only.
     pub fn sink_of(&self, protocol: Protocol) -> Sink {
         let (stop, received) = (
             Arc::new(AtomicBool::new(false)),
@@ -271,7 +272,7 @@ impl Drop for Network {
     }
 }
 
-/// See [`Network::sink`].
+/// Server of [`Network::sink`].
 pub struct Sink {
     stop: Arc<AtomicBool>,
     received: Arc<AtomicU64>,
@@ -300,7 +301,7 @@ pub fn connect(algorithm: &str, multipath: bool) -> TcpStream {
     open(Some(algorithm), multipath)
 }
 
-/// The same with the default congestion control of the client's namespace.
+/// A connection with the default congestion control of the client's namespace.
 pub fn connect_by_default(multipath: bool) -> TcpStream {
     open(None, multipath)
 }
@@ -349,7 +350,7 @@ fn listen(protocol: Protocol) -> TcpListener {
     socket.into()
 }
 
-/// Until the peer closes, or nothing arrives for 3 s.
+/// Reads until the peer closes, or nothing arrives for 3 s.
 fn read_all(mut stream: TcpStream, total: &AtomicU64) {
     stream.set_nonblocking(false).unwrap();
     stream

@@ -8,7 +8,7 @@ use rustix::thread::UnshareFlags;
 
 use super::network::{Host, Network};
 
-/// Runs the program; what it wrote to both streams.
+/// Runs the program. Returns its output in both streams.
 pub fn run(arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch-kernel"));
     let output = command.args(arguments).output().unwrap();
@@ -17,7 +17,7 @@ pub fn run(arguments: &[&str]) -> String {
     text
 }
 
-/// The names are free again when the next test gets its turn.
+/// Guard of the names, which are free again when the next test gets its turn.
 pub struct OwnPins;
 
 impl Drop for OwnPins {
@@ -43,7 +43,7 @@ pub fn own_bpf_fs() -> OwnPins {
     OwnPins
 }
 
-/// How many subflows of the client run each program.
+/// Number of the client's subflows that run each program.
 pub fn programs(network: &Network) -> Vec<(u32, usize)> {
     let subflows = network.inside(Host::Client, || connections().unwrap());
     let subflows = subflows.into_iter().flat_map(|one| one.subflows);

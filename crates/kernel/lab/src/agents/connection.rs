@@ -18,12 +18,12 @@ const CHUNK: usize = 128 << 10;
 pub enum Payload {
     /// Endless data, with pauses.
     Endless {
-        /// Whether it pauses now.
+        /// Whether the user pauses now.
         paused: bool,
     },
     /// One file.
     File {
-        /// When the sender had it to send.
+        /// Time at which the sender had the file to send.
         started_at: Time,
         /// Size of the file, bytes.
         bytes: u64,
@@ -162,7 +162,7 @@ impl Connection {
         }
     }
 
-    /// Path, kernel's state, and timeouts since the last call, of each subflow. Subflows with an
+    /// Path, kernel's state, and timeouts since the last call of each subflow. Subflows with an
     /// address of no path are ignored.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What users do: start, pause, open connections.
+//! Actions of users: start, pause, open connections.
 
 use std::cmp::Reverse;
 

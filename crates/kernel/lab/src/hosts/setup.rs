@@ -30,11 +30,11 @@ const FIRST_RECEIVE_BYTES: u64 = 4 << 20;
 /// first subflow would get a whole file before the second is established.
 const FIRST_SEND_BYTES: u64 = 16 << 10;
 
-/// What differs between the commands for IPv4 and IPv6.
+/// Differences of the commands for IPv4 and IPv6.
 struct Family {
     /// A host's address of this family.
     address: fn(Ipv4Addr) -> IpAddr,
-    /// What follows an address that is added; IPv6 must not look for duplicates first.
+    /// Flags of an address that is added; IPv6 must not look for duplicates first.
     flags: &'static str,
     /// The destinations of routes.
     hosts: &'static str,

@@ -26,7 +26,7 @@ const TCP_CHECKSUM: PartialChecksum = PartialChecksum {
     offset: 16,
 };
 
-/// Where fields are in a packet of TCP over IPv4 without IP options.
+/// Offsets of fields in a packet of TCP over IPv4 without IP options.
 const LENGTH: usize = 2;
 const ID: usize = 4;
 const FRAGMENT: usize = 6;
@@ -109,8 +109,8 @@ impl Batches {
     }
 }
 
-/// What is written at once: a packet of any kind, or consecutive segments of a TCP connection, as a
-/// single packet with a header that has their size. Linux' own GRO has the same conditions for
+/// Packets that are written at once: one of any kind, or consecutive segments of a TCP connection,
+/// as a single packet with a header that has their size. Linux' own GRO has the same conditions for
 /// segments (`tcp_gro_receive`).
 #[derive(Debug)]
 pub struct Batch {
@@ -118,7 +118,7 @@ pub struct Batch {
     pub to: Device,
     /// The header and the packet, to whose end the payload of further segments is added.
     pub buffer: Vec<u8>,
-    /// When each packet was due; none if the batch is empty.
+    /// Time at which each packet was due; empty if the batch is.
     pub dues: Vec<Time>,
     /// The first segment; `None`: nothing can be added.
     open: Option<Mergeable>,

@@ -24,7 +24,7 @@ pub enum Device {
     Server,
 }
 
-/// How packets from the server reach a user.
+/// Way of packets from the server to a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReturnWay {
     /// After the return delay of their path, as in the simulator.
@@ -56,7 +56,7 @@ impl Tap for () {
 /// A packet to be written to a device.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// When it is due, ps.
+    /// Time at which it is due, ps.
     pub due: Time,
     /// The device.
     pub to: Device,
@@ -89,7 +89,7 @@ struct Route {
     links: Vec<usize>,
     /// The links from the server; none if packets are only delayed.
     return_links: Vec<usize>,
-    /// How long packets from the server are delayed before the first of these links.
+    /// Delay of packets from the server before the first of these links.
     return_delay: Time,
     ledger: Ledger,
 }
@@ -187,7 +187,7 @@ impl<T: Tap> Emulator<T> {
         }
     }
 
-    /// When the next packet arrives at a hop.
+    /// Time at which the next packet arrives at a hop.
     pub fn next_due(&self) -> Option<Time> {
         let on_others = self.transits.peek().map(|Reverse(transit)| transit.due);
         let overtaking = self.overtaking.iter().filter_map(|(_, link)| link.next());

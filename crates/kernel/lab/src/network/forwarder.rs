@@ -58,7 +58,7 @@ pub type LinkCounters = (Snapshot, Vec<Backlog>);
 pub struct ForwarderReport<T> {
     /// The counters at each sample time.
     pub counters: Vec<LinkCounters>,
-    /// How late packets were delivered.
+    /// Lateness of the packets delivered.
     pub lateness: Lateness,
     /// Packets that a device rejected.
     pub rejected: u64,

@@ -44,7 +44,7 @@ pub struct SequenceRange {
     port: u16,
     first: u64,
     bytes: u32,
-    /// Whether they are sent for the first time.
+    /// Whether the bytes are sent for the first time.
     is_new: bool,
 }
 

@@ -12,7 +12,7 @@ const BURST: Time = 20;
 /// A token bucket of wake-ups: [`BURST`] of them, one more every [`INTERVAL`].
 #[derive(Debug, Default)]
 pub struct Moderation {
-    /// When the bucket is full again.
+    /// Time at which the bucket is full again.
     full_at: Time,
 }
 

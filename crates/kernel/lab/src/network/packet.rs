@@ -23,7 +23,7 @@ pub struct Packet {
 pub struct PartialChecksum {
     /// The first byte that the checksum covers; it covers all from there on.
     pub start: u16,
-    /// Where the field is, in bytes from `start`.
+    /// Position of the field, bytes from `start`.
     pub offset: u16,
 }
 
@@ -85,7 +85,7 @@ pub fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
     }
 }
 
-/// Whether it is an IPv4 packet with a complete header.
+/// Whether this is an IPv4 packet with a complete header.
 fn is_ipv4(packet: &[u8]) -> bool {
     packet.len() >= 20 && packet[0] >> 4 == 4
 }
@@ -99,7 +99,7 @@ pub struct Segment {
     pub sequence: u32,
     /// Bytes of payload.
     pub bytes: u32,
-    /// Whether it is a SYN.
+    /// Whether the segment is a SYN.
     pub is_syn: bool,
 }
 

@@ -78,7 +78,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// What becomes of a packet that leaves its queue.
+/// Fate of a packet that leaves its queue.
 enum Verdict {
     Pass,
     Mark,

@@ -60,7 +60,7 @@ impl Default for Pie {
     }
 }
 
-/// What PIE does with an arrival.
+/// Decision of PIE about an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Pass,

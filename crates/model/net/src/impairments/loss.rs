@@ -34,7 +34,7 @@ pub enum Loss {
         /// Probability that a packet is lost in the bad state.
         loss_bad: f64,
     },
-    /// What is lost is sent again. Of an [`ImpairedLink`](crate::ImpairedLink): a
+    /// A lost packet is sent again, by an [`ImpairedLink`](crate::ImpairedLink) only: a
     /// [`Link`](crate::Link) would deliver it without its delay.
     Repeated(Box<Arq>),
 }
@@ -93,7 +93,7 @@ pub struct Arq {
     pub loss: Loss,
     /// How often a packet is sent again before it is given up.
     pub retries: u32,
-    /// What each retransmission adds to the packet's delay, ps.
+    /// Addition of each retransmission to the packet's delay, ps.
     pub delay: Time,
 }
 

@@ -11,7 +11,7 @@ pub(crate) struct Varying {
     /// Micro-bits per second.
     rate: Steps,
     free_at: Time,
-    /// What is left of the last packet at `free_at`, less than the rate transmits in 1 ps.
+    /// Rest of the last packet at `free_at`, less than the rate transmits in 1 ps.
     remainder: Attobits,
 }
 

@@ -1,6 +1,6 @@
-//! What a path may send beside what its congestion window allows.
+//! Limits of a path beside its congestion window.
 
-/// What a path may send at most, beside its congestion window.
+/// Most that a path may send, beside its congestion window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Allowance {
     /// Bytes per second.

@@ -1,5 +1,5 @@
-//! What tests do to a run and a scenario cannot: operations on paths, and datagrams that overtake
-//! others.
+//! Operations of tests on a run that a scenario has no keys for: on paths, and datagrams that
+//! overtake others.
 
 use anabranch_net::{Dice, Time};
 use anabranch_scenario::time::from_seconds;

@@ -34,7 +34,7 @@ pub(crate) struct Pair {
     /// How often the sender's address on each path has changed, as the receiver sees it.
     rebound: Vec<u8>,
     stream: Option<Outgoing>,
-    /// What to send when the handshake allows it: bytes, or `Some(None)` for data without limit.
+    /// Data to send when the handshake allows it: bytes, or `Some(None)` for data without limit.
     unsent: Option<Option<u64>>,
     incoming: Incoming,
 }

@@ -26,7 +26,7 @@ impl Link {
     }
 }
 
-/// What happens, to a link or to a path of a user.
+/// Event on a link or on a path of a user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
     Dies(usize),

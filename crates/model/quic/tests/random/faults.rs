@@ -1,5 +1,5 @@
-//! What the library does wrong when paths are closed, opened and rebound: found by the random
-//! sequences, and avoided where this is possible.
+//! Faults of the library when paths are closed, opened and rebound: found by the random sequences,
+//! and avoided where this is possible.
 
 use anabranch_quic::Operation;
 

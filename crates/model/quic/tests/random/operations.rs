@@ -25,7 +25,7 @@ fn paths(links: usize, number: std::ops::RangeInclusive<usize>) -> BoxedStrategy
     prop::collection::vec(path, number).boxed()
 }
 
-/// What happens, to which link or path, to which user, and how long after the event before, s.
+/// Operation, its link or path, its user, and the time after the event before, s.
 type Choice = (usize, Index, Index, f64);
 
 fn case() -> impl Strategy<Value = Case> {

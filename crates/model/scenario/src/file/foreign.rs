@@ -11,7 +11,7 @@ const KINDS: [(&[u8], &str); 5] = [
     (b"\x1f\x8b", "a gzip file"),
 ];
 
-/// What the content is, as an error; `None` if it may be a scenario.
+/// Error that names the kind of the content; `None` if it may be a scenario.
 pub(crate) fn error(content: &[u8]) -> Option<String> {
     let mut kinds = KINDS.iter();
     if let Some((_, kind)) = kinds.find(|(start, _)| content.starts_with(start)) {

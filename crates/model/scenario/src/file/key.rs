@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Fault {
     /// Where it is.
     pub key: Key,
-    /// What was expected, and what was found.
+    /// Expectation and finding.
     pub message: String,
 }
 

@@ -64,7 +64,7 @@ fn is_true(value: &bool) -> bool {
 pub struct Arq {
     /// How often a packet is sent again before it is lost. Each time may be lost, as the first.
     pub retries: Retries,
-    /// What each retransmission adds to the packet's delay, ms.
+    /// Addition of each retransmission to the packet's delay, ms.
     pub delay_ms: DelayMs,
 }
 

@@ -58,7 +58,7 @@ impl Display for Fault {
 const LIST: &str = "a list";
 const TABLE: &str = "a table";
 
-/// What is written, as the end of a sentence.
+/// Description of a written value, as the end of a sentence.
 pub(super) fn found(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("{text:?}"),
@@ -71,12 +71,12 @@ pub(super) fn found(value: &DeValue<'_>) -> String {
     }
 }
 
-/// What a table at `key` is called, with an example where it has one entry, its kind.
+/// Name of a table at `key`, with an example where it has one entry, its kind.
 pub(super) fn table(key: &Key) -> String {
     format!("{TABLE}{}", such_as(key))
 }
 
-/// What a table with one entry, its kind, is called.
+/// Name of a table with one entry, its kind.
 pub(super) fn table_with_one_key(key: &Key) -> String {
     format!("{TABLE} with one key{}", such_as(key))
 }

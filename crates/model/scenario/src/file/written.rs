@@ -24,10 +24,10 @@ use crate::model::tcp;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// What the scenario is called in results and reports.
+    /// Name of the scenario in results and reports.
     #[serde(default)]
     pub name: String,
-    /// What it shows, in a sentence or two.
+    /// Purpose of the scenario, in a sentence or two.
     #[serde(default)]
     pub description: String,
     /// The algorithm of flows without one of their own: a name, or a name with parameters such as
@@ -39,7 +39,7 @@ pub struct Scenario {
     #[serde(default = "one_seed")]
     #[schemars(length(min = 1), extend("uniqueItems" = true))]
     pub seeds: Vec<u64>,
-    /// What is measured, and for how long.
+    /// Measured quantities, and the duration of the run.
     pub measure: Measure,
     /// How endpoints behave.
     #[serde(default)]
@@ -87,7 +87,7 @@ pub struct Flow {
     /// `tcp.packet_bytes`. `sim` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet_bytes: Option<PacketBytes>,
-    /// What each user sends.
+    /// Data that each user sends.
     #[serde(default)]
     pub workload: Workload,
     /// The earliest start, s.

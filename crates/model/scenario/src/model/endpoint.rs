@@ -1,4 +1,4 @@
-//! What the endpoints' keys choose from.
+//! Choices of the endpoints' keys.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,7 +25,7 @@ pub enum Profile {
     Linux,
 }
 
-/// What `min_rto_ms` bounds.
+/// Quantity that `min_rto_ms` bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RtoFloor {
@@ -51,7 +51,7 @@ pub enum Recovery {
     NewReno,
 }
 
-/// What endpoints do with marks: a boolean in the file, or how marks are echoed.
+/// Treatment of marks by endpoints: a boolean in the file, or how marks are echoed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {
     /// `false`: their packets are not ECN-capable.

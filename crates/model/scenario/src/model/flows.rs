@@ -23,7 +23,7 @@ pub struct Flow {
     pub algorithm: Algorithm,
     /// Size of its full data packets on the wire, headers included, bytes.
     pub packet_bytes: PacketBytes,
-    /// What each user sends.
+    /// Data that each user sends.
     pub workload: Workload,
     /// The earliest start, s.
     pub start_s: TimeS,
@@ -48,7 +48,7 @@ pub struct Path {
     pub start_s: TimeS,
 }
 
-/// What a user sends.
+/// Data that a user sends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Workload {

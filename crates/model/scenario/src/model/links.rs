@@ -7,7 +7,7 @@ use anabranch_net::LinkConfig;
 pub struct Link {
     /// Name in the file and in the tables of a result.
     pub name: String,
-    /// What it does to packets, ready for [`anabranch_net::Link::new`].
+    /// Effects on packets, ready for [`anabranch_net::Link::new`].
     pub config: LinkConfig,
 }
 

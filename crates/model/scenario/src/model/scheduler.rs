@@ -22,12 +22,12 @@ macro_rules! schedulers {
             /// Every scheduler, in the order of the table.
             pub const ALL: &[Scheduler] = &[$(Scheduler::$Variant),+];
 
-            /// What it is called in a scenario.
+            /// Name in a scenario.
             pub const fn name(self) -> &'static str {
                 match self { $(Scheduler::$Variant => $name),+ }
             }
 
-            /// What it does, in a sentence or two.
+            /// Meaning, in a sentence or two.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Scheduler::$Variant => concat!($($meaning),+).trim_ascii()),+ }
             }

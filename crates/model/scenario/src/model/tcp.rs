@@ -81,7 +81,7 @@ keys! {
     increase_per_round: bool = false;
     /// The floor of the retransmission timeout, ms. Default: 1000 (RFC 6298); profile `linux`: 200.
     min_rto_ms: TimeoutMs = TimeoutMs::constant(1000.0), linux: TimeoutMs::constant(200.0);
-    /// What `min_rto_ms` bounds. Default: `rto`; profile `linux`: `variance`.
+    /// Quantity that `min_rto_ms` bounds. Default: `rto`; profile `linux`: `variance`.
     rto_floor: RtoFloor = RtoFloor::Rto, linux: RtoFloor::Variance;
     /// Undo a timeout if the echoed timestamp of the next ACK shows that nothing was lost: window
     /// and ssthresh as before (RFC 3522, RFC 4015). Default: false; profile `linux`: true.

@@ -236,7 +236,7 @@ impl Recorder {
             let sum = paths[first..last]
                 .iter()
                 .fold(PathTotals::default(), |a, b| a + *b);
-            // What waited out of order when the warm-up ended had arrived before.
+            // Data that waited out of order when the warm-up ended had arrived before.
             let received = (end.users[row].0 - warm.users[row].0).min(sum.delivered_bytes);
             let stop = [user.stop, self.done_at[row]].into_iter().flatten().min();
             self.record.flows.push(FlowRow {
@@ -330,7 +330,8 @@ fn path_rows(slots: &[UserSlot], paths: usize) -> impl Iterator<Item = (&UserSlo
         .flat_map(|(user, end)| (0..end - user.first_path).map(move |number| (user, number)))
 }
 
-/// What a link delivered within a time, per that time, rounded down to a millionth of a bit per
+/// Data that a link delivered within a time, per that time, rounded down to a millionth of a bit
+/// per
 /// second: never above the link's rate.
 fn throughput_mbps(before: &Counters, now: &Counters, span: Time) -> f64 {
     let rate = (now.delivered - before.delivered).checked_div(Attobits::from(span));

@@ -133,7 +133,7 @@ fn check_media_paths(key: &Key, flow: &written::Flow, paths: &[Path]) -> Result<
     }
 }
 
-/// What a user sends, with the messages of a file.
+/// Workload of a user, with the messages of a file.
 fn workload(key: &Key, written: &Workload, files: &mut Files<'_>) -> Result<Workload, Fault> {
     match written {
         Workload::Media(media) => {

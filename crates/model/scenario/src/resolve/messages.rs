@@ -4,7 +4,7 @@ use crate::file::key::{Fault, Key};
 use crate::model::messages::{Message, Messages, first_out_of_order, parse};
 use crate::origin::Files;
 
-/// What the three forms are.
+/// Phrase for the three forms.
 const FORMS: &str = "expected size_bytes and interval_ms, or list, or file";
 
 /// The messages as written, with those of a list or a file in `read`.

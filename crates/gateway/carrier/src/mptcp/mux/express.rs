@@ -1,60 +1,61 @@
-//! The second connection: what the peer has not confirmed is sent again over the first one when it
-//! fails, so that the tunnel and its streams go on without it.
+//! Second connection. When it fails, data that the peer has not confirmed is sent again over the
+//! first one, so the tunnel and its streams go on without it.
 //!
 //! An end that leaves it says over the first connection how much it has received, and the other one
-//! leaves, too. Each then sends what the other has not received, and everything that waited.
+//! leaves, too. Each then sends the data that the other has not received, and everything that
+//! waited.
 
 use super::frame::{self, HEADER, Kind};
 use super::{Lane, Mux};
 
-/// Data that the peer has not confirmed, at most, bytes.
+/// Most data that the peer has not confirmed, bytes.
 const UNHEARD: usize = 512 << 10;
 
-/// What is confirmed at once, bytes; less is confirmed every second.
+/// Received data that is confirmed at once, bytes; less is confirmed every second.
 const MUCH: u64 = 16 << 10;
 
-/// A confirmation itself, which is not confirmed alone, bytes.
+/// Size of a confirmation, which is not confirmed alone, bytes.
 const LITTLE: u64 = HEADER as u64 + 8 + 1;
 
-/// How an end uses the second connection.
+/// Use of the second connection by an end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
-    /// There is none.
+pub enum ExpressState {
+    /// There is no second connection.
     #[default]
     Absent,
     /// Both ends use it.
     Joined,
-    /// This end has left it, and does not know yet what the peer has received.
+    /// This end has left it, and does not know yet how much the peer has received.
     Leaving,
 }
 
 /// One end of the second connection.
 #[derive(Debug, Default)]
 pub struct Express {
-    pub state: State,
-    /// What was sent last and is not confirmed.
+    pub state: ExpressState,
+    /// Data that was sent last and is not confirmed.
     unheard: Vec<u8>,
-    /// How much was confirmed before, bytes.
+    /// Number of bytes confirmed before.
     heard: u64,
-    /// The frame that was received in part.
+    /// Part of a frame that was received.
     partial: Vec<u8>,
-    /// How much was received in complete frames, and was confirmed to the peer, bytes.
+    /// Number of bytes received in complete frames; `confirmed` of them were confirmed to the peer.
     received: u64,
     confirmed: u64,
 }
 
 impl Express {
-    /// Whether the peer may be sent more before it confirms.
+    /// Whether more may be sent before the peer confirms.
     pub fn has_room(&self) -> bool {
-        self.state == State::Joined && self.unheard.len() < UNHEARD
+        self.state == ExpressState::Joined && self.unheard.len() < UNHEARD
     }
 
-    /// Keeps what is sent.
+    /// Keeps sent data until it is confirmed.
     pub fn keep(&mut self, sent: &[u8]) {
         self.unheard.extend_from_slice(sent);
     }
 
-    /// The complete frames of what was received.
+    /// Takes the complete frames of the received data.
     pub fn complete(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.partial.extend_from_slice(bytes);
         let rest = self.partial.split_off(frame::complete(&self.partial));
@@ -63,7 +64,7 @@ impl Express {
         complete
     }
 
-    /// The peer has received this much; what it has not.
+    /// Takes a confirmation of `heard` bytes. Returns the data after them.
     ///
     /// # Errors
     /// If that is less than it has said before, or more than was sent.
@@ -78,69 +79,69 @@ impl Express {
 }
 
 impl Mux {
-    /// There is the second connection, which the peer knows; `false` if there is one already.
+    /// Uses the second connection, which the peer knows. Returns `false` if there is one already.
     pub fn join(&mut self) -> bool {
         let joins = self.can_join();
         if joins {
             self.express = Express {
-                state: State::Joined,
+                state: ExpressState::Joined,
                 ..Express::default()
             };
         }
         joins
     }
 
-    /// Whether there is the second connection.
+    /// Whether the second connection is in use.
     pub fn is_joined(&self) -> bool {
-        self.express.state == State::Joined
+        self.express.state == ExpressState::Joined
     }
 
-    /// Whether there may be a second connection.
+    /// Whether a second connection may join.
     pub fn can_join(&self) -> bool {
         // A peer that reads nothing could otherwise add to it.
         let has_nothing_to_repeat = self.ends[Lane::Bulk as usize].again.is_empty();
         let is_open = self.is_established() && !self.is_closed;
-        self.express.state == State::Absent && has_nothing_to_repeat && is_open
+        self.express.state == ExpressState::Absent && has_nothing_to_repeat && is_open
     }
 
-    /// What was sent over the second connection and is not confirmed, bytes.
+    /// Data sent over the second connection and not confirmed, bytes.
     pub fn unheard_bytes(&self) -> usize {
         self.express.unheard.len()
     }
 
-    /// The second connection has failed, or is not wanted any more.
+    /// Leaves the second connection, which has failed or is not wanted any more.
     pub fn leave(&mut self) {
         if self.is_joined() {
-            self.express.state = State::Leaving;
+            self.express.state = ExpressState::Leaving;
             let received = self.express.received.to_be_bytes();
             self.say_over(Lane::Bulk, Kind::Left, 0, &received);
             self.wake_sender(Lane::Express);
         }
     }
 
-    /// Confirms what was received, if that is much, or `all` of it.
+    /// Confirms received data, if it is much, or `all` of it.
     pub(super) fn confirm(&mut self, all: bool) {
         let enough = if all { LITTLE } else { MUCH };
         let express = &mut self.express;
-        if express.received - express.confirmed >= enough && express.state == State::Joined {
+        if express.received - express.confirmed >= enough && express.state == ExpressState::Joined {
             express.confirmed = express.received;
             let received = express.received.to_be_bytes();
             self.say_over(Lane::Express, Kind::Heard, 0, &received);
         }
     }
 
-    /// The peer has received this much.
+    /// Takes the peer's confirmation of this many bytes.
     pub(super) fn heard(&mut self, heard: u64) -> Result<(), String> {
         self.express.unheard = self.express.unheard_after(heard)?;
         self.wake_sender(Lane::Express);
         Ok(())
     }
 
-    /// The peer has left the second connection, and has received this much.
+    /// Handles that the peer has left the second connection, having received this much.
     pub(super) fn left(&mut self, heard: u64) -> Result<(), String> {
         self.leave();
-        if self.express.state == State::Absent {
-            // The peer has taken for joined what this end has not.
+        if self.express.state == ExpressState::Absent {
+            // The peer considers joined what this end does not.
             self.say_over(Lane::Bulk, Kind::Left, 0, &0_u64.to_be_bytes());
             return Ok(());
         }

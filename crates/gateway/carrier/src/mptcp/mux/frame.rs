@@ -1,21 +1,21 @@
 //! Frames: a kind (1 byte), the number of a stream (4), the length of the body (2), the position of
 //! the body in the stream if it is data (8), the body.
 
-/// Size of what comes before the body, bytes.
+/// Size of a header, bytes.
 pub const HEADER: usize = 7;
 
-/// The same of data.
+/// Size of the header of data, bytes.
 pub const DATA_HEADER: usize = HEADER + 8;
 
-/// What a frame says. Stream 0 is the tunnel itself.
+/// Kind of a frame. Stream 0 is the tunnel itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The first frame: version, how many streams the peer may have open (4 bytes), and up to which
-    /// position it may send in each before `Credit` (8 bytes).
+    /// The first frame: version, number of streams that the peer may have open (4 bytes), position
+    /// up to which it may send in each before `Credit` (8 bytes).
     Hello = 1,
     /// A datagram.
     Datagram,
-    /// Nothing else was sent.
+    /// A sign of life, sent if nothing else was.
     Alive,
     /// The tunnel ends; the reason as UTF-8.
     Close,
@@ -41,15 +41,15 @@ pub enum Kind {
     Join,
     /// Number of bytes that were received over the second connection (8 bytes).
     Heard,
-    /// The same, and the sender does not use this connection any more.
+    /// The same number, and the sender does not use this connection any more.
     Left,
 }
 
-/// What another connection of a tunnel proves itself with.
+/// Secret that lets another connection join a tunnel.
 pub type Token = [u8; 16];
 
 impl Kind {
-    /// The kind, if a body may have this length.
+    /// The kind with this number, if a body may have this length.
     fn new(kind: u8, length: usize) -> Option<Kind> {
         use Kind::*;
         let all = [
@@ -76,13 +76,13 @@ pub fn write(to: &mut Vec<u8>, kind: Kind, stream: u32, body: &[u8]) {
     to.extend_from_slice(body);
 }
 
-/// Appends what comes before data.
+/// Appends the header of data.
 pub fn write_data_header(to: &mut Vec<u8>, stream: u32, length: u16, position: u64) {
     write_header(to, Kind::Data, stream, length);
     to.extend_from_slice(&position.to_be_bytes());
 }
 
-/// Appends what comes before another body.
+/// Appends the header of another body.
 fn write_header(to: &mut Vec<u8>, kind: Kind, stream: u32, length: u16) {
     to.push(kind as u8);
     to.extend_from_slice(&stream.to_be_bytes());
@@ -96,7 +96,7 @@ pub fn join(token: &Token) -> Vec<u8> {
     frame
 }
 
-/// The frame with which such a connection is accepted, and confirmed.
+/// The frame that accepts such a connection, and the one that confirms it.
 pub fn alive() -> Vec<u8> {
     let mut frame = Vec::new();
     write(&mut frame, Kind::Alive, 0, &[]);
@@ -116,7 +116,7 @@ pub fn token_of(frame: &[u8]) -> Option<Token> {
     }
 }
 
-/// What was received.
+/// A piece of what was received.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// Data of a stream from a position on: a frame or a part of it.
@@ -125,23 +125,23 @@ pub enum Piece<'a> {
     Whole(Kind, u32, Vec<u8>),
 }
 
-/// Finds the frames in what is received, however it is cut.
+/// Splits received bytes into frames, however they are cut.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// The part of a header that was received.
+    /// Part of a header that was received.
     header: Vec<u8>,
     current: Option<Current>,
     body: Vec<u8>,
 }
 
-/// The frame whose body is being received.
+/// Frame whose body is being received.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     kind: Kind,
     stream: u32,
-    /// What is missing, bytes.
+    /// Missing bytes of the body.
     missing: usize,
-    /// The position of the next data.
+    /// Position of the next data.
     position: u64,
 }
 
@@ -212,7 +212,7 @@ impl Decoder {
     }
 }
 
-/// Size of the header that begins so, bytes.
+/// Size of the header that begins with these bytes.
 fn header_size(header: &[u8]) -> usize {
     match header.first() {
         None => 1,
@@ -221,7 +221,7 @@ fn header_size(header: &[u8]) -> usize {
     }
 }
 
-/// The size of the frames at the front that are complete, bytes.
+/// Size of the complete frames at the front, bytes.
 pub fn complete(bytes: &[u8]) -> usize {
     let mut complete = 0;
     while let Some(header) = bytes[complete..].first_chunk()
@@ -233,7 +233,7 @@ pub fn complete(bytes: &[u8]) -> usize {
     complete
 }
 
-/// The first bytes, at most `most`.
+/// Takes the first bytes, at most `most`.
 fn take<'a>(bytes: &mut &'a [u8], most: usize) -> &'a [u8] {
     let part = bytes.split_off(..bytes.len().min(most));
     part.expect("not more than there is")

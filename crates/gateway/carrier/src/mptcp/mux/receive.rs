@@ -1,4 +1,4 @@
-//! What a multiplexer does with the peer's frames.
+//! Reactions of a multiplexer to the peer's frames.
 //!
 //! The peer has proved its key, and may still be hostile. It fills at most the windows of the
 //! streams that it may open, and the queue of datagrams; frames that answer it are counted.
@@ -6,21 +6,21 @@
 use tokio::time::Instant;
 
 use super::frame::{Kind, Piece};
-use super::{Lane, Mux, Peer, Stream, VERSION, incoming, outgoing};
+use super::{Lane, Mux, Peer, Stream, VERSION, half};
 use crate::printable;
 
-/// Frames that wait to be sent while the peer reads nothing, bytes of each stream: more than one of
+/// Most bytes of frames about a stream that wait while the peer reads nothing: more than one of
 /// each kind, and the credits of a window.
 const UNREAD: usize = 300;
 
-/// The same for the tunnel, bytes.
+/// Most bytes of frames about the tunnel that wait while the peer reads nothing.
 const UNREAD_OF_TUNNEL: usize = 8 << 10;
 
 impl Mux {
-    /// Takes what comes from the peer over this connection.
+    /// Takes bytes from the peer that arrived over this connection.
     ///
     /// # Errors
-    /// Why the tunnel ends: the peer says so, or does not keep to the protocol.
+    /// The reason of the tunnel's end: the peer's own, or its violation of the protocol.
     pub fn receive(&mut self, lane: Lane, bytes: &[u8], now: Instant) -> Result<(), String> {
         match lane {
             Lane::Bulk => self.receive_frames(lane, bytes, now),
@@ -73,7 +73,7 @@ impl Mux {
         };
         stream.is_known = true;
         let incoming = &mut stream.incoming;
-        if incoming.state == incoming::State::Open {
+        if incoming.state == half::ReceiveState::Open {
             incoming.receive(position, data)?;
             self.events.woken.extend(incoming.reader.take());
             self.complete(id);
@@ -81,13 +81,13 @@ impl Mux {
         Ok(())
     }
 
-    /// Confirms the end of a stream of which all was received.
+    /// Confirms the end of a stream that was received completely.
     fn complete(&mut self, id: u32) {
         let Some(Stream { incoming, .. }) = self.streams.get_mut(&id) else {
             return;
         };
-        if incoming.state == incoming::State::Open && incoming.is_complete() {
-            incoming.end(incoming::State::Ended);
+        if incoming.state == half::ReceiveState::Open && incoming.is_complete() {
+            incoming.end(half::ReceiveState::Ended);
             self.events.woken.extend(incoming.reader.take());
             self.say_of(id, Kind::Received, &[]);
             self.forget(id);
@@ -111,7 +111,7 @@ impl Mux {
         Ok(())
     }
 
-    /// The peer opens a stream.
+    /// Adds a stream that the peer opens.
     fn opened(&mut self, lane: Lane, id: u32, now: Instant) -> Result<(), String> {
         if id == 0 || self.is_own(id) || self.streams.contains_key(&id) {
             return Err(format!(
@@ -141,7 +141,7 @@ impl Mux {
         let Stream {
             outgoing, incoming, ..
         } = stream;
-        let is_open = incoming.state == incoming::State::Open;
+        let is_open = incoming.state == half::ReceiveState::Open;
         match kind {
             Kind::Credit => outgoing.raise(position(body)),
             Kind::End if is_open => {
@@ -151,16 +151,16 @@ impl Mux {
                 self.complete(id);
             }
             Kind::Reset if is_open => {
-                incoming.end(incoming::State::Reset);
+                incoming.end(half::ReceiveState::Reset);
                 self.windows.close(id.into());
                 self.events.woken.extend(incoming.reader.take());
             }
-            Kind::Received if outgoing.state == outgoing::State::Ended => {
-                outgoing.state = outgoing::State::Received;
+            Kind::Received if outgoing.state == half::SendState::Ended => {
+                outgoing.state = half::SendState::Received;
                 self.events.woken.extend(outgoing.take_writer());
             }
             Kind::Stop if !outgoing.is_over() => {
-                let lost = outgoing.discard(outgoing::State::Stopped, &mut self.room);
+                let lost = outgoing.discard(half::SendState::Stopped, &mut self.room);
                 self.unsent_bytes -= lost as u64;
                 self.events.woken.extend(outgoing.take_writer());
             }
@@ -183,9 +183,9 @@ impl Mux {
             return;
         }
         if stream.has_reader || stream.has_writer {
-            // Nobody will accept what the peer itself has given up.
-            let gave_up = stream.outgoing.state == outgoing::State::Stopped
-                && stream.incoming.state == incoming::State::Reset;
+            // Nobody will accept a stream that the peer itself has given up.
+            let gave_up = stream.outgoing.state == half::SendState::Stopped
+                && stream.incoming.state == half::ReceiveState::Reset;
             let waits = self.opened.iter().position(|waiting| *waiting == id);
             let Some(waiting) = waits.filter(|_| gave_up) else {
                 return;

@@ -11,7 +11,7 @@ use super::{Connection, UDP_HEADERS, number};
 
 /// An open path, until it is dropped.
 #[derive(Debug)]
-pub struct Path {
+pub struct OpenPath {
     connection: Connection,
     id: PathId,
     /// Keeps the place in the controller also while the library has another one for the path,
@@ -23,20 +23,20 @@ pub struct Path {
     _handle: WeakPathHandle,
 }
 
-/// It is the only open path of its connection.
+/// Error: the path is the only open one of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastPath;
 
 /// Counters of a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
-    /// With IP and UDP headers.
+    /// Bytes sent, with IP and UDP headers.
     pub sent_bytes: u64,
-    /// With IP and UDP headers.
+    /// Bytes received, with IP and UDP headers.
     pub received_bytes: u64,
-    /// Packets of QUIC.
+    /// Packets of QUIC sent.
     pub sent_packets: u64,
-    /// Packets of QUIC.
+    /// Packets of QUIC declared lost.
     pub lost_packets: u64,
 }
 
@@ -52,7 +52,7 @@ impl Counters {
         }
     }
 
-    /// The sum.
+    /// Sum of both.
     pub fn plus(self, other: Counters) -> Counters {
         Counters {
             sent_bytes: self.sent_bytes + other.sent_bytes,
@@ -63,7 +63,7 @@ impl Counters {
     }
 }
 
-/// What the library calls a path that is a backup, or is not.
+/// Library's status of a path that is a backup, or is not.
 pub(super) fn status(is_backup: bool) -> PathStatus {
     if is_backup {
         PathStatus::Backup
@@ -72,12 +72,12 @@ pub(super) fn status(is_backup: bool) -> PathStatus {
     }
 }
 
-impl Path {
-    pub(super) fn new(connection: &Connection, id: PathId) -> Option<Path> {
+impl OpenPath {
+    pub(super) fn new(connection: &Connection, id: PathId) -> Option<OpenPath> {
         let path = connection.inner.path(id)?;
         let controller = connection.inner.congestion_state(id)?.into_any();
         let controller = controller.downcast::<PathController>().ok()?;
-        Some(Path {
+        Some(OpenPath {
             connection: connection.clone(),
             id,
             controller,
@@ -87,12 +87,12 @@ impl Path {
         })
     }
 
-    /// The library's number, which both ends know.
+    /// Library's number, which both ends know.
     pub fn number(&self) -> u32 {
         number(self.id)
     }
 
-    /// Reads the library's counters; afterwards they are what they were when it was closed.
+    /// Reads the library's counters. After the path was closed they do not change.
     pub fn update(&mut self) {
         if let Some(stats) = self.connection.inner.path_stats(self.id) {
             self.counters = Counters::of(&stats);
@@ -100,7 +100,7 @@ impl Path {
         }
     }
 
-    /// The counters as they were read last.
+    /// Counters as they were read last.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -110,7 +110,7 @@ impl Path {
         self.mtu
     }
 
-    /// Makes it a backup of the others, or not.
+    /// Makes the path a backup of the others, or no backup.
     pub fn set_backup(&self, is_backup: bool) {
         let status = status(is_backup);
         if let Some(path) = self.connection.inner.path(self.id)
@@ -121,7 +121,7 @@ impl Path {
         }
     }
 
-    /// What the controller knows of it.
+    /// State of the path in the controller.
     pub fn report(&self) -> PathReport {
         let controller = self.connection.controller();
         controller.read(|_, reports| reports[self.controller.index()])
@@ -138,7 +138,7 @@ impl Path {
         (rtt, base_rtt, controller.window(self.controller.index()))
     }
 
-    /// What a [`PathWatch`](anabranch_quic::watch::PathWatch) is told of what it carries.
+    /// Load of the path, for a [`PathWatch`](anabranch_quic::watch::PathWatch).
     pub fn load(&self) -> Load {
         let (_, base_rtt, _) = self.measured();
         let base_rtt = base_rtt.and_then(|rtt| Duration::try_from_secs_f64(rtt).ok());
@@ -149,17 +149,17 @@ impl Path {
         }
     }
 
-    /// What a [`PathWatch`](anabranch_quic::watch::PathWatch) is told of acknowledgements.
+    /// Acknowledgements of the path, for a [`PathWatch`](anabranch_quic::watch::PathWatch).
     pub fn heard(&self) -> (Option<Instant>, Option<Duration>) {
         self.connection.controller().heard(self.controller.index())
     }
 
-    /// The own address.
+    /// Own address.
     pub fn local(&self) -> Option<IpAddr> {
         self.connection.inner.path(self.id)?.local_ip().ok()?
     }
 
-    /// Sets what it may send at most.
+    /// Sets the allowance of the path.
     pub fn allow(&self, allowance: Allowance) {
         self.connection
             .controller()
@@ -174,10 +174,10 @@ impl Path {
         }
     }
 
-    /// Closes it, unless it is closed.
+    /// Closes the path, unless it is closed.
     ///
     /// # Errors
-    /// If it is the last one.
+    /// If it is the connection's last one.
     pub fn close(&self) -> Result<(), LastPath> {
         let path = self.connection.inner.path(self.id);
         match path.map(|path| path.close()) {
@@ -186,7 +186,7 @@ impl Path {
         }
     }
 
-    /// It was closed: its last counters.
+    /// Last counters of a path that was closed.
     pub fn closed(mut self) -> Counters {
         self.update();
         self.connection

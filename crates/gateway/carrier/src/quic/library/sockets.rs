@@ -1,4 +1,4 @@
-//! The UDP sockets of `near`, one per configured path, as the one socket that the library knows.
+//! UDP sockets of `near`, one per configured path, as the one socket that the library knows.
 //!
 //! The library distinguishes paths by local addresses. It is given an invented one per path
 //! ([`tag`]), so that paths may have the same address, none, or one that changes.
@@ -17,9 +17,9 @@ use noq::{AsyncUdpSocket, UdpSender};
 use parking_lot::{Mutex, RwLock};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use super::now;
 use super::udp::{PathSocket, Udp};
 use crate::config;
-use crate::quic::clock::now;
 use crate::quic::probe::Probes;
 
 /// The local address of path `i` as the library sees it, from the discard prefix (RFC 6666).
@@ -46,7 +46,7 @@ fn mapped(address: SocketAddr) -> SocketAddr {
 #[derive(Debug)]
 pub struct Sockets {
     slots: Vec<Arc<Slot>>,
-    /// The path of datagrams for which the library has not chosen one, which is the first to open.
+    /// Path of datagrams for which the library has not chosen one: the first to open.
     first: AtomicUsize,
     receiver: Receiver,
 }
@@ -58,11 +58,11 @@ type Receiver = Arc<Mutex<Option<Waker>>>;
 #[derive(Debug)]
 pub struct Slot {
     index: usize,
-    /// The path.
+    /// Configuration of the path.
     pub config: config::Path,
-    /// The address of `far` in the path's family.
+    /// Address of `far` in the path's family.
     far: SocketAddr,
-    /// Index of the path over whose socket the library's packets go.
+    /// Index of the path whose socket carries the library's packets.
     via: AtomicUsize,
     probes: Mutex<Probes>,
     udp: Arc<dyn Udp>,
@@ -71,12 +71,12 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The address of `far`, as the library sees it.
+    /// Address of `far`, as the library sees it.
     pub(super) fn far(&self) -> SocketAddr {
         mapped(self.far)
     }
 
-    /// The own address, as the library sees it.
+    /// Own address, as the library sees it.
     pub(super) fn tag(&self) -> IpAddr {
         tag(self.index)
     }
@@ -114,12 +114,12 @@ impl Slot {
         }
     }
 
-    /// When the latest probe was answered, and its round-trip time.
+    /// Time of the latest answer to a probe, and its round-trip time.
     pub fn answer(&self) -> Option<(Instant, Duration)> {
         self.probes.lock().answer()
     }
 
-    /// The local address of its packets.
+    /// Local address of its packets.
     pub fn local(&self) -> Option<IpAddr> {
         let bound = self.bound()?.local_addr().ok()?.ip();
         Some(bound).filter(|ip| !ip.is_unspecified())
@@ -140,7 +140,7 @@ impl Slot {
         })
     }
 
-    /// The latest answer, once.
+    /// Takes the latest answer.
     pub fn take_answer(&self) -> Option<(Instant, Duration)> {
         self.probes.lock().take_answer()
     }
@@ -180,7 +180,7 @@ fn random() -> [u8; 8] {
 }
 
 impl Sockets {
-    /// These paths to their addresses of `far`. None has a socket yet.
+    /// Sockets of these paths to their addresses of `far`, none bound yet.
     pub fn new(udp: &Arc<dyn Udp>, paths: &[config::Path], far: &[SocketAddr]) -> Arc<Sockets> {
         let receiver = Receiver::default();
         let slot = |(index, (path, far)): (usize, (&config::Path, &SocketAddr))| {
@@ -225,16 +225,16 @@ impl Sockets {
     }
 }
 
-/// The sockets as the library's.
+/// All sockets, as one socket of the library.
 #[derive(Debug)]
 pub(super) struct AllPaths {
     sockets: Arc<Sockets>,
-    /// The path that is read first, another each time.
+    /// Path that is read first, another each time.
     next: usize,
 }
 
 impl AllPaths {
-    /// These sockets.
+    /// One socket for these.
     pub fn new(sockets: Arc<Sockets>) -> Box<AllPaths> {
         Box::new(AllPaths { sockets, next: 0 })
     }
@@ -284,8 +284,8 @@ impl AsyncUdpSocket for AllPaths {
                     self.next = i + 1;
                     return Poll::Ready(Ok(received));
                 }
-                // The interface is gone. Other paths work; this one is bound again when it is
-                // tried again.
+                // The interface is gone. Other paths work; this one is bound again when it is tried
+                // again.
                 Poll::Ready(Err(error)) => {
                     tracing::debug!(path = self.sockets.slots[i].config.name, %error, "no socket");
                     self.sockets.slots[i].unbind();
@@ -296,7 +296,7 @@ impl AsyncUdpSocket for AllPaths {
         Poll::Pending
     }
 
-    /// IPv6, so that the library accepts both families.
+    /// An IPv6 address, so that the library accepts both families.
     fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0))
     }
@@ -316,8 +316,8 @@ impl AsyncUdpSocket for AllPaths {
 struct Sender(Arc<Sockets>);
 
 impl UdpSender for Sender {
-    /// Never waits: a path whose socket is full, or that has none, must not stop the others. Its
-    /// datagrams are lost, as in a full queue of the network.
+    /// Sends without ever waiting: a path whose socket is full, or that has none, must not stop the
+    /// others. Its datagrams are lost, as in a full queue of the network.
     fn poll_send(
         self: Pin<&mut Self>,
         transmit: &Transmit<'_>,

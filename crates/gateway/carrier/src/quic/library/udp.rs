@@ -1,4 +1,4 @@
-//! The sockets of UDP that tunnels use: those of the kernel, or of a network in memory.
+//! UDP sockets of tunnels: those of the kernel, or of a network in memory.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -58,10 +58,10 @@ pub trait PathSocket: fmt::Debug + Send + Sync {
     /// Whether datagrams might be fragmented.
     fn may_fragment(&self) -> bool;
 
-    /// Datagrams that may be sent as one.
+    /// Most datagrams that may be sent as one.
     fn max_transmit_segments(&self) -> NonZeroUsize;
 
-    /// Datagrams that may be received as one.
+    /// Most datagrams that may be received as one.
     fn max_receive_segments(&self) -> NonZeroUsize;
 }
 
@@ -115,14 +115,14 @@ impl PathSocket for Bound {
         self.io.local_addr()
     }
 
-    /// A socket that was just bound is not known to be writable yet, so nobody is asked whether it
-    /// is.
+    /// Sends without asking whether the socket is writable: one that was just bound is not known to
+    /// be.
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         self.state.try_send((&self.io).into(), transmit)
     }
 
-    /// A call that fills not all buffers leaves the socket empty. It therefore ends with
-    /// `WouldBlock` for tokio, and no system call is needed to find that out.
+    /// Receives until a call leaves a buffer empty, which means that the socket is empty. That call
+    /// ends with `WouldBlock` for tokio, which saves a system call.
     fn poll_recv(
         &self,
         cx: &mut Context<'_>,

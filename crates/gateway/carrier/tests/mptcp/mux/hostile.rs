@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A tunnel's end that a hostile peer sends frames to, after a first frame that is right.
+/// End of a tunnel to which a hostile peer sends frames, after a first frame that is right.
 struct Attacked(Mux);
 
 fn frame(kind: u8, stream: u32, body: &[u8]) -> Vec<u8> {
@@ -186,7 +186,7 @@ fn what_is_sent_again_is_bounded() {
     assert!((100_000..600_000).contains(&kept), "{kept}");
 }
 
-/// What one connection has delivered waits for what the other one has not.
+/// Data that one connection has delivered waits for data of the other one.
 #[test]
 fn data_that_is_ahead_waits_and_counts_in_the_window() {
     let mut attacked = Attacked::new();
@@ -270,8 +270,7 @@ fn only_the_stream_that_is_not_read_stops_and_only_its_queue_waits() {
     assert!(matches!(read, Poll::Ready(Ok(()))) && buffer.filled() == [7; 4000]);
 }
 
-/// After the tunnel was closed: no end where data is missing, and an end where everything was
-/// received.
+/// A closed tunnel reports no end where data is missing, and an end where everything was received.
 #[test]
 fn closing_makes_no_end_of_what_is_incomplete() {
     let mut tunnel = Tunnel::new();

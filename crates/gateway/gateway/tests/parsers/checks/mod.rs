@@ -1,22 +1,26 @@
-//! What must hold of each parser for any input, and of a carrier whatever its peer does: for the
-//! tests and for `fuzz/main.rs`.
+//! Properties of each parser for any input, and of a carrier whatever its peer does, for the tests
+//! and for `fuzz/main.rs`.
 
-use anabranch_gateway::names::{addresses::addresses, dns};
+mod mux;
+mod quic;
+
+use std::fs;
+
+use anabranch_gateway::config::difference::difference;
+use anabranch_gateway::config::read::{Either, either};
+use anabranch_gateway::keys::KeyPair;
+use anabranch_gateway::names::dns::{self, addresses};
 use anabranch_gateway::near::socks;
 use anabranch_gateway::wire::{Datagram, Destination, Head, decode_peer, encode_frame, read_frame};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 
-mod config;
-mod mux;
-mod quic;
-
-/// Parses an input and checks what must hold of the result.
+/// A check: parses an input and tests the properties of the result.
 pub type Check = fn(&[u8]);
 
 /// Every check, by the name of its folder in `fuzz/corpus.tar.gz`.
 pub const PARSERS: [(&str, Check); 12] = [
-    ("config", config::config),
+    ("config", config),
     ("mux", mux::mux),
     ("mux_frames", mux::mux_frames),
     ("paths", quic::paths),
@@ -30,7 +34,7 @@ pub const PARSERS: [(&str, Check); 12] = [
     ("dns_answer", dns_answer),
 ];
 
-/// An input that says what happens.
+/// An input that is read as a sequence of choices.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -100,7 +104,7 @@ fn frame(bytes: &[u8]) {
     }
 }
 
-/// What a client of SOCKS5 sends before its data.
+/// Checks the part of SOCKS5 that a client sends before its data.
 fn socks_request(bytes: &[u8]) {
     let mut client = tokio::io::join(bytes, tokio::io::sink());
     let negotiated = socks::negotiate(&mut client)
@@ -131,7 +135,8 @@ fn dns_query(bytes: &[u8]) {
     }
 }
 
-/// A DNS answer, to a query with its number and question: it is one only if these are its own.
+/// Checks a DNS answer to a query with its number and question: it is one only if these are its
+/// own.
 fn dns_answer(bytes: &[u8]) {
     let mut asked = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     asked.extend(b"\x07example\x03org\0\0\x01\0\x01");
@@ -144,4 +149,35 @@ fn dns_answer(bytes: &[u8]) {
     // The shortest record has the root's name and an IPv4 address.
     let found = addresses(bytes).map_or(0, |(found, _)| found.len());
     assert!(found * (1 + 10 + 4) <= bytes.len());
+}
+
+/// A file with this content: a configuration that is the same as itself, or errors of a line each.
+pub fn config(bytes: &[u8]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = KeyPair::generate().expect("random numbers");
+    key.write(&folder.path().join("own.key"))
+        .expect("a new file");
+    let file = folder.path().join("gateway.toml");
+    fs::write(&file, bytes).expect("own folder");
+    let is_line = |said: &str| !said.is_empty() && !said.contains(['\n', '\r', '\u{1b}']);
+    match either(&file) {
+        Err(errors) => {
+            assert!(!errors.is_empty());
+            for error in errors {
+                let error = error.to_string();
+                assert!(
+                    is_line(&error) && error.contains("gateway.toml"),
+                    "{error:?}"
+                );
+            }
+        }
+        Ok(valid) => {
+            assert!(valid.warnings().iter().all(|warning| is_line(warning)));
+            let changed = match &valid {
+                Either::Near(near) => difference(near, near),
+                Either::Far(far) => difference(far, far),
+            };
+            assert!(changed.is_empty(), "{changed:?}");
+        }
+    }
 }

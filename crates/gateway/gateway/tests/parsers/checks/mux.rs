@@ -1,5 +1,5 @@
-//! Two ends of a tunnel over Multipath TCP. The input says what their users do, how the bytes
-//! between them are cut, and what a hostile peer changes, repeats, leaves out and inserts.
+//! Two ends of a tunnel over Multipath TCP. The input determines the actions of users, the cuts of
+//! the bytes between the ends, and what a hostile peer changes, repeats, leaves out and inserts.
 
 use std::collections::BTreeMap;
 use std::task::{Context, Poll, Waker};
@@ -11,20 +11,20 @@ use tokio::time::Instant;
 
 use super::Input;
 
-/// Small, so that they are reached.
+/// Limits that are small, so that they are reached.
 const LIMITS: Limits = Limits {
     streams: 4,
     stream_bytes: 40_000,
     tunnel_bytes: 200_000,
 };
 
-/// What a stream may receive whatever the others do, bytes.
+/// Data that a stream may receive whatever the others do, bytes.
 const FIRST: usize = 64 << 10;
 
-/// Frames that wait while the peer reads nothing, bytes: 300 of each stream and 8 KiB.
+/// Size of frames that wait while the peer reads nothing, bytes: 300 of each stream and 8 KiB.
 const UNREAD: usize = 300 * LIMITS.streams + (8 << 10);
 
-/// What is received at once at most, bytes.
+/// Most bytes that are received at once.
 const ARRIVES: usize = 70_000;
 
 fn cx() -> Context<'static> {
@@ -36,11 +36,11 @@ fn pattern(id: u32, end: usize, position: usize) -> u8 {
     (position * 31 + position / 251 + id as usize * 7 + end) as u8
 }
 
-/// An end, its users, and what it has sent.
+/// An end, its users, and the data that it has sent.
 struct End {
     mux: Mux,
     streams: BTreeMap<u32, User>,
-    /// Sent over each connection, and not received by the other end.
+    /// Data sent over each connection, and not received by the other end.
     on_way: [Vec<u8>; 2],
     is_closed: bool,
 }
@@ -58,13 +58,13 @@ struct User {
 struct Tunnel {
     ends: [End; 2],
     now: Instant,
-    /// A hostile peer has changed what an end has sent.
+    /// Whether a hostile peer has changed data that an end has sent.
     is_hostile: bool,
-    /// Time has passed: a stream that was idle may exceed the budget until it is reset.
+    /// Whether time has passed: a stream that was idle may exceed the budget until it is reset.
     has_waited: bool,
 }
 
-/// Does what the input says.
+/// Plays the input.
 pub fn mux(bytes: &[u8]) {
     let mut input = Input(bytes);
     let mut tunnel = Tunnel::new();
@@ -74,7 +74,7 @@ pub fn mux(bytes: &[u8]) {
     (0..2).for_each(|end| tunnel.finish(end));
 }
 
-/// The frames of a peer, however they are cut: the same result.
+/// Checks that the frames of a peer give the same result however they are cut.
 pub fn mux_frames(bytes: &[u8]) {
     let receive = |pieces: &[&[u8]]| {
         let now = Instant::now();
@@ -177,7 +177,7 @@ impl Tunnel {
         }
     }
 
-    /// There is a new second connection.
+    /// Adds a new second connection.
     fn join(&mut self) {
         if self.ends.iter().all(|end| end.mux.can_join()) {
             for end in &mut self.ends {
@@ -187,7 +187,7 @@ impl Tunnel {
         }
     }
 
-    /// A part of what an end has sent is received.
+    /// Receives a part of the data that an end has sent.
     fn arrive(&mut self, end: usize, lane: Lane, bytes: usize) {
         let on_way = &mut self.ends[end].on_way[lane as usize];
         let part = bytes.min(ARRIVES).min(on_way.len());
@@ -213,7 +213,7 @@ impl Tunnel {
         self.read_stream(end, id, most);
     }
 
-    /// Reads once; how much.
+    /// Reads once. Returns the number of bytes.
     fn read_stream(&mut self, end: usize, id: u32, most: usize) -> usize {
         let mut space = vec![0; most.max(1)];
         let mut buffer = ReadBuf::new(&mut space);
@@ -240,7 +240,7 @@ impl Tunnel {
         data.len()
     }
 
-    /// What an end holds in the end is within its limits.
+    /// Checks that an end finally holds no more than its limits.
     fn finish(&mut self, end: usize) {
         while let Some(id) = self.ends[end].mux.accept() {
             self.ends[end].add(id);
@@ -328,7 +328,7 @@ impl End {
         }
     }
 
-    /// A frame of any kind about one of the first streams, with a body of the right length.
+    /// Inserts a frame of any kind about one of the first streams, with a body of the right length.
     fn frame(&mut self, lane: Lane, input: &mut Input<'_>) {
         const DATAGRAM: u8 = 2;
         const DATA: u8 = 6;
@@ -357,7 +357,7 @@ impl End {
         on_way.extend(body);
     }
 
-    /// Takes all that is to be sent; how much.
+    /// Takes all data that is to be sent. Returns the number of bytes.
     fn drain(&mut self) -> usize {
         let mut bytes = 0;
         for lane in Lane::ALL {

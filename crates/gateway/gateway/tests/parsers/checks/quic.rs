@@ -1,4 +1,4 @@
-//! What a hostile peer of a tunnel over QUIC says about its paths, and how its data arrives.
+//! Messages of a hostile peer of a tunnel over QUIC about its paths, and the arrival of its data.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,13 @@ use bytes::Bytes;
 
 use super::Input;
 
-/// Paths of which `near` may speak.
+/// Most paths that `near` may announce.
 const MAX_ENTRIES: usize = 64;
 
-/// The most that may be sent beyond what was read, and what may wait in the tunnel, bytes.
+/// Most data beyond what was read, bytes.
 const FURTHEST: u64 = 16 << 20;
+
+/// Most data that waits in the tunnel, bytes.
 const BUDGET: u64 = 1 << 18;
 
 /// Messages of near about its paths: far remembers a bounded number of them.
@@ -24,8 +26,8 @@ fn pattern(position: u64) -> u8 {
     (position * 31 + position / 251) as u8
 }
 
-/// Pieces of a stream's data in any order, of which the library gives each byte once: they are
-/// read in order, and what waits is bounded.
+/// Pieces of a stream's data in any order, of which the library gives each byte once: they are read
+/// in order, and what waits is bounded.
 pub fn order(bytes: &[u8]) {
     let mut input = Input(bytes);
     let mut stream = fuzzing::Stream::new(BUDGET);
@@ -45,7 +47,7 @@ pub fn order(bytes: &[u8]) {
         let piece: Vec<u8> = (from..from + length).map(pattern).collect();
         let (waiting, limit) = (stream.waiting(), stream.limit());
         if !stream.add(from, Bytes::from(piece)) {
-            // As many pieces wait as may, of 1 KiB on average.
+            // As many pieces wait as are allowed, of 1 KiB on average.
             assert!(from + length > limit || waiting.1 as u64 >= BUDGET >> 10);
             return;
         }

@@ -31,7 +31,7 @@ fn segment(port: u16, id: u16, sequence: u32, time: usize, payload: usize, flags
     }
 }
 
-/// What was written: the device and, for each packet, when it was due and the packet.
+/// A write: the device and, for each packet, the time at which it was due and the packet.
 type Written = Vec<(Device, Vec<(Time, Packet)>)>;
 
 /// Writes packets that are due at 0, 1, ....
@@ -182,8 +182,8 @@ fn more_connections_than_batches_lose_no_packet() {
     assert_eq!(sizes(packets), [1; 2 * BATCHES]);
 }
 
-/// How a packet differs from the next segment of its connection: each element makes one difference,
-/// if it is small.
+/// Differences of a packet from the next segment of its connection: each element makes one, if it
+/// is small.
 #[derive(Clone, Debug)]
 struct Step {
     to_server: bool,

@@ -1,4 +1,5 @@
-//! Reads a stream whose data arrives over paths with different delays.
+//! Users' ends of a stream: the writer, and the reader, whose data arrives over paths with
+//! different delays.
 //!
 //! Data is taken from the library as it arrives and put in order here. The library keeps every
 //! datagram of a stream that was not read as a piece of its own, and closes the connection beyond
@@ -14,23 +15,26 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio::time::{Sleep, sleep};
+use futures_util::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
+use super::account::Account;
 use super::credit::Credit;
-use super::library::{Failure, Pieces};
-use crate::Incoming;
+use super::library::{Failure, Pieces, Sending};
+use super::turns::{Outlet, Turn, Turns};
 use crate::window::{FIRST, Read, stalled};
+use crate::{Incoming, Outgoing};
 
-/// How often a reader whose data is not read looks whether the stream was reset.
+/// Interval at which a reader with unread data checks whether the stream was reset.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What the pieces that wait for earlier data may be on average at least when there are most of
-/// them, bytes. Each takes about 100 bytes more.
+/// Least mean size of the pieces that wait for earlier data when there are most of them, bytes.
+/// Each takes about 100 bytes more.
 const PIECE: usize = 1 << 10;
 
-/// The pieces of all streams of a tunnel that wait for earlier data.
+/// Number of pieces that wait for earlier data in all streams of a tunnel.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pieces: AtomicUsize,
@@ -38,7 +42,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// As many as may be in a buffer of this size.
+    /// A limit for a buffer of this size.
     pub fn new(buffer_bytes: usize) -> Waiting {
         Waiting {
             pieces: AtomicUsize::new(0),
@@ -47,26 +51,26 @@ impl Waiting {
     }
 }
 
-/// A stream's data in order.
+/// Data of a stream, in order.
 pub(super) struct Reader {
     stream: Pieces,
     order: Order,
     credit: Arc<Credit>,
-    /// The position up to which the peer may send.
+    /// Position up to which the peer may send.
     limit: u64,
-    /// What the windows were told last.
+    /// Last report to the windows.
     told: Read,
-    /// Ready when the stream is to be reset, because it was not read.
+    /// Ready when the stream is to be reset because it was not read.
     stalled: Pin<Box<WaitForCancellationFutureOwned>>,
     is_over: bool,
     /// Cause of the end of data. The library reports it once, and an end of stream afterwards.
     failure: Option<Failure>,
-    /// When to look again whether the stream was reset.
+    /// Timer of the next check whether the stream was reset.
     look: Option<Pin<Box<Sleep>>>,
 }
 
 impl Reader {
-    /// Reads this stream, of which nothing was read yet.
+    /// A reader of this stream, of which nothing was read yet.
     pub fn new(stream: Pieces, credit: Arc<Credit>, waiting: Arc<Waiting>) -> Reader {
         Reader {
             order: Order::new(waiting),
@@ -109,7 +113,7 @@ impl Reader {
         }
     }
 
-    /// Tells the windows what was taken and what waits.
+    /// Reports taken and waiting data to the windows.
     fn tell(&mut self, taken: usize, is_pending: bool) {
         let ahead = self.order.bytes as u64;
         let read = Read {
@@ -135,8 +139,8 @@ impl Drop for Reader {
 }
 
 impl Incoming for Reader {
-    /// Looks from time to time while there is unread data, which the library does not tell apart
-    /// from news.
+    /// Checks from time to time whether the stream was reset while there is unread data, which the
+    /// library does not distinguish from news.
     fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         if self.stalled.as_mut().poll(cx).is_ready() {
             return Poll::Ready(stalled());
@@ -180,21 +184,21 @@ impl AsyncRead for Reader {
     }
 }
 
-/// Puts pieces of a stream in order.
+/// Pieces of a stream, put in order.
 pub(super) struct Order {
-    /// The position of the next byte in order.
+    /// Position of the next byte in order.
     next: u64,
-    /// What is in order.
+    /// Data in order.
     front: Bytes,
-    /// What waits for earlier data, by position.
+    /// Data that waits for earlier data, by position.
     later: BTreeMap<u64, Bytes>,
-    /// Bytes in `later`.
+    /// Size of `later`, bytes.
     bytes: usize,
     waiting: Arc<Waiting>,
 }
 
 impl Order {
-    /// Nothing was received yet.
+    /// A stream of which nothing was received yet.
     pub fn new(waiting: Arc<Waiting>) -> Order {
         Order {
             next: 0,
@@ -205,8 +209,8 @@ impl Order {
         }
     }
 
-    /// Adds a piece that does not overlap others, when nothing is in order; `false` if it is beyond
-    /// the limit or too many wait in the tunnel.
+    /// Adds a piece that does not overlap others, when nothing is in order. Returns `false` if it
+    /// is beyond the limit or too many pieces wait in the tunnel.
     pub fn add(&mut self, offset: u64, piece: Bytes, limit: u64) -> bool {
         if offset + piece.len() as u64 > limit {
             return false;
@@ -227,7 +231,7 @@ impl Order {
         (self.bytes, self.later.len())
     }
 
-    /// Moves what is in order into `buf`, as far as it has room.
+    /// Moves data in order into `buf`, as far as there is room.
     pub fn take(&mut self, buf: &mut ReadBuf<'_>) {
         while buf.remaining() > 0 && (self.front.has_remaining() || self.advance()) {
             let taken = self.front.split_to(self.front.len().min(buf.remaining()));
@@ -254,14 +258,125 @@ impl Drop for Order {
     }
 }
 
+/// Interval at which an idle writer checks whether the peer has stopped the stream.
+const IDLE_LOOK: Duration = Duration::from_secs(5);
+
+impl Outlet for Sending {
+    fn poll_write(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        Sending::poll_write(self, cx, data)
+    }
+}
+
+/// A stream that is reset when it is dropped before its end was acknowledged.
+pub(super) struct Writer {
+    stream: Sending,
+    credit: Arc<Credit>,
+    /// Bytes written.
+    written: u64,
+    turn: Turn<Sending>,
+    account: Arc<Account>,
+    state: WriterState,
+}
+
+enum WriterState {
+    Open,
+    /// Idle until the next check whether the stream was stopped.
+    Idle(Pin<Box<Sleep>>),
+    /// Shut down; ready when the peer has acknowledged the end or has stopped the stream.
+    Ended(BoxFuture<'static, io::Result<()>>),
+}
+
+impl Writer {
+    /// A writer of this stream.
+    pub fn new(
+        stream: Sending,
+        credit: Arc<Credit>,
+        turns: Arc<Turns<Sending>>,
+        account: Arc<Account>,
+    ) -> Writer {
+        credit.open_outgoing(stream.id());
+        Writer {
+            stream,
+            credit,
+            written: 0,
+            turn: Turn::new(turns),
+            account,
+            state: WriterState::Open,
+        }
+    }
+
+    /// Fails if the peer has stopped the stream. The library's `SendStream::stopped` would report
+    /// this without checks, but keeps state for each stream that is reset after its call.
+    fn poll_look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.stream.poll_write(cx, &[])
+    }
+}
+
+impl Outgoing for Writer {
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        if let WriterState::Open = self.state {
+            self.state = WriterState::Idle(Box::pin(sleep(IDLE_LOOK)));
+        }
+        while let WriterState::Idle(look) = &mut self.state {
+            ready!(look.as_mut().poll(cx));
+            look.as_mut().reset(Instant::now() + IDLE_LOOK);
+            if let Poll::Ready(Err(stopped)) = self.poll_look(cx) {
+                return Poll::Ready(stopped);
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for Writer {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let id = this.stream.id();
+        let limit = ready!(this.credit.poll_limit(id, this.written, cx));
+        let allowed = usize::try_from(limit - this.written).unwrap_or(usize::MAX);
+        let buf = &buf[..buf.len().min(allowed)];
+        let written = ready!(this.turn.poll_write(&mut this.stream, cx, buf))?;
+        this.written += written as u64;
+        this.account.accept(written);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            if let WriterState::Ended(acknowledged) = &mut self.state {
+                return acknowledged.as_mut().poll(cx);
+            }
+            if let Poll::Ready(Err(stopped)) = self.poll_look(cx) {
+                return Poll::Ready(Err(stopped));
+            }
+            self.state = WriterState::Ended(self.stream.finish()?);
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.credit.close_outgoing(self.stream.id());
+        self.stream.reset();
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use tokio::time::Instant;
 
-    use proptest::prelude::*;
+    use crate::window::Windows;
 
     use super::*;
-    use crate::window::Windows;
 
     fn taken(order: &mut Order, room: usize) -> Vec<u8> {
         let mut bytes = vec![0; room];
@@ -280,7 +395,7 @@ mod tests {
         assert!(!add(&mut order, 8, b"ijk"));
         assert!(add(&mut order, 8, b"ij"));
         assert!(taken(&mut order, 9).is_empty());
-        // Two pieces wait in the tunnel.
+        // Two pieces may wait in the tunnel.
         assert!(!add(&mut Order::new(waiting.clone()), 1, b"x"));
         assert!(add(&mut order, 0, b"a"));
         assert_eq!(taken(&mut order, 9), b"a");

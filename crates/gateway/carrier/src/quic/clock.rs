@@ -1,8 +1,0 @@
-//! The time of tokio's clock, which tests may pause.
-
-use std::time::Instant;
-
-/// The time.
-pub(super) fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
