@@ -8,9 +8,9 @@ use std::sync::Arc;
 use anabranch_control::{AnyController, External};
 use anabranch_net::{MILLISECOND, Time};
 use anabranch_scenario::recorder::{PathTotals, Recorder, Snapshot};
-use anabranch_scenario::time::{from_seconds, seconds};
+use anabranch_scenario::time::seconds;
 use anabranch_scenario::users::{UserSlot, controllers, planned, user_slots};
-use anabranch_scenario::{Record, Scenario};
+use anabranch_scenario::{Record, Scenario, Virtual};
 
 use crate::calendar::{Calendar, Event};
 use crate::connection::Connection;
@@ -27,10 +27,7 @@ use disturbance::Reordering;
 /// How often a connection with several paths looks for dead ones.
 const WATCH: Time = 100 * MILLISECOND;
 
-/// A run of a scenario with one seed, in virtual time.
-///
-/// The same scenario and seed give the same tables on every machine and thread, however the run is
-/// cut into [`run_until`](Simulation::run_until)s.
+/// A run of a scenario with one seed, in virtual time. See [`Virtual`] for what it does.
 pub struct Simulation {
     scenario: Scenario,
     seed: u64,
@@ -56,6 +53,42 @@ pub struct Simulation {
     reordering: Reordering,
     qlog: Option<Qlog>,
     recorder: Recorder,
+}
+
+impl Virtual for Simulation {
+    fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn step(&mut self, until: Time) -> bool {
+        let Some((time, event)) = self.calendar.pop(until) else {
+            self.now = self.now.max(until);
+            return false;
+        };
+        self.now = time;
+        self.handle(event);
+        true
+    }
+
+    fn so_far(&self) -> &Record {
+        self.recorder.so_far()
+    }
+
+    /// A qlog file per connection and end.
+    fn write_log(&mut self, folder: &Path) {
+        self.qlog = Some(Qlog::new(folder));
+    }
+
+    fn conclude(mut self) -> (Record, io::Result<()>) {
+        let end = self.snapshot();
+        self.connections.clear(); // which closes the files
+        let log = self.qlog.take().map_or(Ok(()), |qlog| qlog.check());
+        (self.recorder.finish(end, &self.scenario), log)
+    }
 }
 
 impl Simulation {
@@ -140,54 +173,6 @@ impl Simulation {
             recorder: Recorder::new(start, slots.clone()),
             slots,
         })
-    }
-
-    /// Writes a qlog file per connection and end into an existing folder, which has none yet.
-    pub fn write_qlog(&mut self, folder: &Path) {
-        self.qlog = Some(Qlog::new(folder));
-    }
-
-    /// The time the run has reached, s.
-    pub fn now_s(&self) -> f64 {
-        seconds(self.now)
-    }
-
-    /// The time at which the run ends, s.
-    pub fn duration_s(&self) -> f64 {
-        self.scenario.measure.duration_s.get()
-    }
-
-    /// Continues the run to `time_s`, or to its end if that is earlier.
-    pub fn run_until(&mut self, time_s: f64) {
-        let until = from_seconds(time_s.min(self.duration_s()));
-        while let Some((time, event)) = self.calendar.pop(until) {
-            self.now = time;
-            self.handle(event);
-        }
-        self.now = self.now.max(until);
-    }
-
-    /// The samples so far.
-    pub fn so_far(&self) -> &Record {
-        self.recorder.so_far()
-    }
-
-    /// Runs to the end and returns the measurements.
-    pub fn finish(mut self) -> Record {
-        self.run_until(self.duration_s());
-        let end = self.snapshot();
-        self.recorder.finish(end, &self.scenario)
-    }
-
-    /// As [`finish`](Self::finish), with [`write_qlog`](Self::write_qlog).
-    ///
-    /// # Errors
-    /// If a qlog file could not be written.
-    pub fn finish_with_qlog(self) -> io::Result<Record> {
-        let qlog = self.qlog.clone();
-        let record = self.finish(); // which closes the files
-        qlog.map_or(Ok(()), |qlog| qlog.check())?;
-        Ok(record)
     }
 
     fn handle(&mut self, event: Event) {

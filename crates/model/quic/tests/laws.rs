@@ -7,7 +7,7 @@ use std::thread;
 use anabranch_control::RULES;
 use anabranch_quic::Simulation;
 use anabranch_scenario::columns::Column;
-use anabranch_scenario::{Inputs, Record, Scenario, Scheduler};
+use anabranch_scenario::{Inputs, Record, Scenario, Scheduler, Virtual};
 
 fn scenario(text: &str) -> Scenario {
     Scenario::parse(text.as_bytes(), "a test", &[]).unwrap_or_else(|error| panic!("{error}"))

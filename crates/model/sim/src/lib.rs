@@ -5,7 +5,7 @@
 //! a pure delay, or over links if the path names them (`back`).
 //!
 //! ```
-//! use anabranch_scenario::Scenario;
+//! use anabranch_scenario::{Scenario, Virtual};
 //! use anabranch_sim::Simulation;
 //!
 //! let text = b"
@@ -27,12 +27,10 @@ mod calendar;
 mod capture;
 mod connection;
 mod ecn;
-mod media;
 mod network;
 mod prefetch;
 mod simulation;
 mod steering;
-mod transmitter;
 
 pub use simulation::Simulation;
 pub use simulation::steered::PathState;

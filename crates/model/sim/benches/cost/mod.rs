@@ -1,6 +1,6 @@
 //! What a data packet costs in one run.
 
-use anabranch_scenario::{Record, Scenario};
+use anabranch_scenario::{Record, Scenario, Virtual};
 use anabranch_sim::Simulation;
 
 use crate::common::thread_ns;

@@ -1,18 +1,16 @@
 //! Runs whose packets are captured.
 
-use std::io;
 use std::path::Path;
 
 use anabranch_capture::{Capture, Endpoint, HostName};
-use anabranch_scenario::{Record, Recovery};
+use anabranch_scenario::Recovery;
 
 use super::Simulation;
 
 impl Simulation {
     /// Captures the packets of every user's host from now on, the begin of the run, in a file per
     /// user in `folder`: `FLOW.pcapng`, or `FLOW-USER.pcapng` in a flow of several users.
-    /// [`finish_with_pcap`](Self::finish_with_pcap) completes the files.
-    pub fn write_pcap(&mut self, folder: &Path) {
+    pub(super) fn capture_in(&mut self, folder: &Path) {
         let tap = self.network.add_tap();
         for route in self.plans.iter_mut().flat_map(|plan| &mut plan.routes) {
             let links = [&[tap], self.network.route(route.first_hop)].concat();
@@ -41,18 +39,6 @@ impl Simulation {
             }
         });
         self.network.capture = Some(Box::new(Capture::new(folder, endpoint, hosts)));
-    }
-
-    /// As [`finish`](Self::finish), and completes the files of [`write_pcap`](Self::write_pcap).
-    ///
-    /// # Errors
-    /// The first error of creating or writing a file.
-    pub fn finish_with_pcap(mut self) -> io::Result<Record> {
-        self.run_until(self.duration_s());
-        if let Some(capture) = self.network.capture.take() {
-            capture.finish(self.now)?;
-        }
-        Ok(self.finish())
     }
 }
 

@@ -2,13 +2,12 @@
 
 use anabranch_control::nada::DELTA;
 use anabranch_net::Cause;
-use anabranch_scenario::Workload;
+use anabranch_scenario::media::{Source, Way, rows};
 use anabranch_scenario::time::{from_seconds, seconds};
 
 use super::Simulation;
 use crate::calendar::Event;
 use crate::ecn::Bits;
-use crate::media::{Source, Way};
 use crate::network::Packet;
 
 /// The path of packets of media, which no connection has: queues that separate flows tell them from
@@ -19,21 +18,10 @@ impl Simulation {
     /// A user begins to send media.
     pub(super) fn begin_media(&mut self, user: u32) {
         let slot = &self.users[user as usize].slot;
-        let flow = &self.scenario.flows[slot.flow as usize];
-        let Workload::Media(media) = &flow.workload else {
+        let Some((way, media)) = Way::new(&self.scenario, user, slot) else {
             return;
         };
         let counts_from = from_seconds(self.scenario.measure.warmup_s.get());
-        let path = &flow.paths[0];
-        let way = Way {
-            user,
-            path_row: slot.first_path as usize,
-            first_hop: self.plans[slot.flow as usize].routes[0].first_hop,
-            return_delay: from_seconds(path.return_delay_ms.get() * 1e-3),
-            header_bytes: self.tcp.header_bytes,
-            payload: u64::from(flow.packet_bytes.get()) - u64::from(self.tcp.header_bytes),
-            stop: slot.stop,
-        };
         let source = Source::new(media, way, self.now, counts_from);
         let number = self.media.len() as u32;
         if source.has_feedback() {
@@ -48,6 +36,8 @@ impl Simulation {
         let source = &mut self.media[number as usize];
         let (frame, sizes) = source.next_frame(self.now);
         let row = source.way.path_row;
+        let flow = self.users[source.way.user as usize].slot.flow as usize;
+        let hop = self.plans[flow].routes[0].first_hop;
         if let Some(time) = source.time_after(frame) {
             self.network.calendar.push(time, Event::Frame(number));
         }
@@ -58,7 +48,7 @@ impl Simulation {
                 connection: number,
                 sequence: source.number_packet(),
                 data_sequence: frame,
-                hop: source.way.first_hop,
+                hop,
                 path: PATH,
                 bytes: source.way.header_bytes + size as u16,
                 bits: Bits::MEDIA,
@@ -106,17 +96,8 @@ impl Simulation {
 
     /// Fills the table of media at the end of the run.
     pub(super) fn record_media(&mut self) {
-        let flows = &self.scenario.flows;
-        for (number, user) in (0..).zip(&self.users) {
-            let slot = &user.slot;
-            let Workload::Media(media) = &flows[slot.flow as usize].workload else {
-                continue;
-            };
-            let mut never_begun = Source::new(media, Way::default(), self.now, self.now);
-            let mut sources = self.media.iter_mut();
-            let begun = sources.find(|source| source.way.user == number);
-            let source = begun.unwrap_or(&mut never_begun);
-            let row = source.row(self.now, slot.flow, slot.number);
+        let slots: Vec<_> = self.users.iter().map(|user| user.slot.clone()).collect();
+        for row in rows(&self.scenario, &slots, &mut self.media, self.now) {
             self.recorder.media(row);
         }
     }

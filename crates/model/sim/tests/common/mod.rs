@@ -3,7 +3,7 @@
 pub mod links;
 
 use anabranch_scenario::columns::Column;
-use anabranch_scenario::{Record, Scenario};
+use anabranch_scenario::{Record, Scenario, Virtual};
 use anabranch_sim::Simulation;
 
 /// Payload of a full packet, bytes: 1500 and a header of 52, the defaults.

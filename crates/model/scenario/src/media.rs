@@ -1,16 +1,19 @@
-//! A source of media and its receiver: frames as datagrams, reports, and the rate that follows
-//! them.
+//! A source of media and its receiver, for every backend in virtual time: frames as datagrams,
+//! reports, and the rate that follows them.
 
 use std::collections::VecDeque;
 
 use anabranch_control::nada::{ALPHA, DELTA, LOGWIN, MULTILOSS, QEPS, congestion};
 use anabranch_control::{LOSS_INTERVAL_GAIN, MediaReport, Nada};
 use anabranch_net::Time;
-use anabranch_scenario::columns::MediaRow;
-use anabranch_scenario::time::{from_seconds, seconds};
-use anabranch_scenario::{Media, RateMbps};
+use anabranch_net::time::{from_seconds, seconds};
 
-use crate::network::PacketNumber;
+use crate::model::flows::Workload;
+use crate::model::media::Media;
+use crate::model::number::RateMbps;
+use crate::record::columns::MediaRow;
+use crate::scenario::Scenario;
+use crate::users::UserSlot;
 
 /// The delay of a queue is the smallest of this many packets (RFC 8698, section 5.1.1).
 const TAPS: usize = 15;
@@ -27,15 +30,16 @@ struct Frame {
 
 /// The user of a source, and the path of its packets.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Way {
-    /// The row of its user, and of the user's path.
+pub struct Way {
+    /// The row of its user.
     pub user: u32,
+    /// The row of the user's path.
     pub path_row: usize,
-    /// Index of the first hop in the network's table, and the delay of reports.
-    pub first_hop: u32,
+    /// The delay of reports.
     pub return_delay: Time,
-    /// Bytes of headers, and of payload in a full packet.
+    /// Bytes of headers.
     pub header_bytes: u16,
+    /// Bytes of payload in a full packet.
     pub payload: u64,
     /// When the user stops.
     pub stop: Option<Time>,
@@ -43,7 +47,8 @@ pub(crate) struct Way {
 
 /// A user's source, the receiver's observations, and what is counted for its row of the result.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub struct Source {
+    /// The path of its packets.
     pub way: Way,
     began: Time,
     counts_from: Time,
@@ -51,7 +56,7 @@ pub(crate) struct Source {
     late: Time,
     rate: Rate,
     /// Packets sent.
-    sent: PacketNumber,
+    sent: u64,
     /// Frames by number, from `first` on.
     frames: VecDeque<Frame>,
     first: u64,
@@ -77,6 +82,26 @@ struct Totals {
     frames: u64,
     late_frames: u64,
     lost_frames: u64,
+}
+
+impl Way {
+    /// The way of the media of a user, whose slot is the `user`-th; `None` for another workload.
+    pub fn new(scenario: &Scenario, user: u32, slot: &UserSlot) -> Option<(Way, &Media)> {
+        let flow = &scenario.flows[slot.flow as usize];
+        let Workload::Media(media) = &flow.workload else {
+            return None;
+        };
+        let header_bytes = scenario.tcp.header_bytes;
+        let way = Way {
+            user,
+            path_row: slot.first_path as usize,
+            return_delay: from_seconds(flow.paths[0].return_delay_ms.get() * 1e-3),
+            header_bytes: header_bytes as u16,
+            payload: u64::from(flow.packet_bytes.get() - header_bytes),
+            stop: slot.stop,
+        };
+        Some((way, media))
+    }
 }
 
 impl Source {
@@ -147,13 +172,13 @@ impl Source {
     }
 
     /// Numbers a packet.
-    pub fn number_packet(&mut self) -> PacketNumber {
+    pub fn number_packet(&mut self) -> u64 {
         self.sent += 1;
         self.sent - 1
     }
 
     /// A packet of `bytes` of payload arrives.
-    pub fn on_packet(&mut self, now: Time, sent_at: Time, packet: PacketNumber, bytes: u64) {
+    pub fn on_packet(&mut self, now: Time, sent_at: Time, packet: u64, bytes: u64) {
         if self.counts(sent_at) {
             self.totals.delays.push(now - sent_at);
         }
@@ -199,7 +224,7 @@ impl Source {
 
     /// The row of the result at the end of the run. Frames that are neither whole nor late at
     /// `end` are not counted.
-    pub fn row(&mut self, end: Time, flow: u32, user: u32) -> MediaRow {
+    fn row(&mut self, end: Time, flow: u32, user: u32) -> MediaRow {
         for frame in &mut self.frames {
             frame.late |= frame.pending > 0 && end - frame.sent_at > self.late;
             if frame.pending == 0 || frame.late {
@@ -222,6 +247,24 @@ impl Source {
             freezes: totals.late_frames + totals.lost_frames,
         }
     }
+}
+
+/// The rows of the table of media at the end of a run, for each user of a flow of media.
+pub fn rows(
+    scenario: &Scenario,
+    slots: &[UserSlot],
+    sources: &mut [Source],
+    end: Time,
+) -> Vec<MediaRow> {
+    let users = (0..).zip(slots);
+    let row = |(user, slot): (u32, &UserSlot)| {
+        let (way, media) = Way::new(scenario, user, slot)?;
+        let mut never_begun = Source::new(media, way, end, end);
+        let begun = sources.iter_mut().find(|source| source.way.user == user);
+        let source = begun.unwrap_or(&mut never_begun);
+        Some(source.row(end, slot.flow, slot.number))
+    };
+    users.filter_map(row).collect()
 }
 
 impl Totals {
@@ -250,7 +293,7 @@ struct Receiver {
     /// The packets of the observation window: arrival, bytes, packets lost before it, and whether
     /// its queueing delay was above QEPS.
     window: VecDeque<(Time, u64, u64, bool)>,
-    expected: PacketNumber,
+    expected: u64,
     loss_ratio: f64,
     /// Packets since the last loss, and their average between losses; `None` without a loss.
     since_loss: f64,
@@ -258,7 +301,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    fn on_packet(&mut self, now: Time, delay: Time, packet: PacketNumber, bytes: u64) {
+    fn on_packet(&mut self, now: Time, delay: Time, packet: u64, bytes: u64) {
         let base = self.base.map_or(delay, |base| base.min(delay));
         self.base = Some(base);
         self.last.push_back(delay);
