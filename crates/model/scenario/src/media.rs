@@ -86,7 +86,7 @@ struct Totals {
 
 impl Way {
     /// The way of the media of a user, whose slot is the `user`-th; `None` for another workload.
-    pub fn new(scenario: &Scenario, user: u32, slot: &UserSlot) -> Option<(Way, &Media)> {
+    pub fn new<'a>(scenario: &'a Scenario, user: u32, slot: &UserSlot) -> Option<(Way, &'a Media)> {
         let flow = &scenario.flows[slot.flow as usize];
         let Workload::Media(media) = &flow.workload else {
             return None;
