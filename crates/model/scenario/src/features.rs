@@ -66,10 +66,10 @@ features! {
         on: &["sim", "quic", "kernel", "fluid"];
     Poisson = "files at random", "flows.*.workload", on: PACKETS;
     Gateway = "a gateway", "flows.*.workload", on: SIM;
-    Messages = "a workload of messages", "flows.*.workload", on: VIRTUAL;
+    Messages = "a workload of messages", "flows.*.workload", on: PACKETS;
     Media = "a media source", "flows.*.workload", on: VIRTUAL;
     PacketBytes = "a packet size of its own", "flows.*.packet_bytes", on: SIM;
-    WayBack = "a way back over links (back)", "flows.*.paths", on: VIRTUAL;
+    WayBack = "a way back over links (back)", "flows.*.paths", on: PACKETS;
 }
 
 impl Scenario {

@@ -24,7 +24,7 @@ pub enum Device {
     Server,
 }
 
-/// How packets from the server reach a user.
+/// How packets from the server reach a user of a path that names no links for its way back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReturnWay {
     /// After the return delay of their path, as in the simulator.
@@ -369,6 +369,7 @@ impl Route {
     fn new(path: &Path, return_way: ReturnWay, links: usize) -> Route {
         let delay = from_seconds(path.return_delay_ms.get() * 1e-3);
         let (return_links, return_delay) = match return_way {
+            _ if !path.back.is_empty() => (path.back.clone(), 0),
             ReturnWay::Delay => (Vec::new(), delay),
             ReturnWay::Links => {
                 let second_instances = path.links.iter().rev().map(|link| link + links);

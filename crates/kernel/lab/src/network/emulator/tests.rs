@@ -364,3 +364,27 @@ fn what_codel_drops_is_counted_on_its_path() {
     let delivered = snapshot.paths[0].delivered_packets;
     assert_eq!(delivered + lost, 220);
 }
+
+/// The way back is a link that another user's data fills: a reply of 40 bytes waits for the 1.2 ms
+/// of one packet, takes 0.032 ms, and travels for 10 ms.
+#[test]
+fn a_reply_waits_on_the_links_of_the_way_back() {
+    let text = "algorithm = 'reno'\nmeasure.duration_s = 1\n\
+         links.down = { rate_mbps = 10, delay_ms = 10 }\n\
+         links.up = { rate_mbps = 10, delay_ms = 10 }\n\
+         [[flows]]\nname = 'download'\npaths = [{ links = ['down'], back = ['up'] }]\n\
+         [[flows]]\nname = 'upload'\npaths = [['up']]\n";
+    let mut emulator: Emulator<()> = with_return_way(text, ReturnWay::Delay);
+    emulator.send(0, Device::Path(1), data(1, 0));
+    emulator.send(0, Device::Server, reply(0));
+    assert_eq!(
+        dues(&mut emulator, 40 * MILLISECOND),
+        [(11.2, Device::Server), (11.232, Device::Path(0))]
+    );
+    assert_eq!(
+        emulator.snapshot(40 * MILLISECOND).0.links[1]
+            .arrived
+            .packets,
+        2
+    );
+}
