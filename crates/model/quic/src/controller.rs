@@ -1,10 +1,11 @@
 //! One [`AnyController`] for all paths of a connection, as the library's controller of each path,
 //! in virtual and in real time.
 
+use std::f64::consts::LN_2;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use anabranch_control::{Algorithm, AnyController};
+use anabranch_control::{Algorithm, AnyController, PACING_GAIN};
 use noq_proto::congestion::Bbr3Config;
 
 mod allowance;
@@ -15,6 +16,11 @@ mod path;
 pub use allowance::Allowance;
 pub use clock::Clock;
 pub use path::PathController;
+
+/// The share of the window that is in flight where the window doubles in each round trip and the
+/// library paces at [`PACING_GAIN`] windows per round trip: the integral of `gain 2^t` over the last
+/// round trip.
+const SLOW_START_FILL: f64 = PACING_GAIN / (2.0 * LN_2);
 
 /// What the library reported about a path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,7 +74,7 @@ impl PathReport {
     /// Whether the congestion window limits what is sent (RFC 9002, section 7.8). The library knows
     /// only of the application: it takes an allowance for the window, and does not count a peer
     /// that gives no credit. So the window must have been full within the last two round trips, or
-    /// half full in slow start, which may double it (Linux' `tcp_is_cwnd_limited`).
+    /// as full as pacing lets it be in slow start.
     fn is_window_limited(
         &self,
         app_limited: bool,
@@ -77,8 +83,8 @@ impl PathReport {
         grows_fast: bool,
     ) -> bool {
         let used = self.used_bytes[0].max(self.used_bytes[1]);
-        let used = if grows_fast { 2 * used } else { used };
-        !app_limited && used + 2 * mtu >= window
+        let fill = if grows_fast { SLOW_START_FILL } else { 1.0 };
+        !app_limited && (used + 2 * mtu) as f64 >= fill * window as f64
     }
 
     /// Counts packets that are acknowledged; the share of marks in the round trip that is over, if

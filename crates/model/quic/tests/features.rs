@@ -305,3 +305,23 @@ fn fq_codel_keeps_media_from_a_download_over_quic() {
     println!("{drop_tail} {fq_codel}");
     assert!(drop_tail > 0.5 && fq_codel < 0.02, "{drop_tail} {fq_codel}");
 }
+
+/// A receiver that gives credit for 200 packets of 1500 bytes, the data of 209 datagrams, holds a
+/// sender on a path of 830. In slow start pacing leaves 90 % of a window in flight, so that the last
+/// acknowledgement that opens the window comes at (209 + 2)/0.9 = 234 packets. A window that grew with
+/// every acknowledgement would pass 830 within five round trips.
+#[test]
+fn a_window_does_not_grow_beyond_what_the_receiver_gives() {
+    for rule in ["reno", "cubic", "lia"] {
+        let record = quic(&format!(
+            "algorithm = '{rule}'
+             tcp.receive_buffer_packets = 200
+             links.L = {{ rate_mbps = 100, delay_ms = 50 }}
+             flows = [{{ name = 'f', paths = [['L']] }}]"
+        ));
+        let windows = &record.path_samples.window_packets;
+        let largest = windows.iter().copied().fold(0.0, f64::max);
+        println!("{rule}: {largest}, {:?}", record.flows.goodput_mbps);
+        assert!((180.0..236.0).contains(&largest), "{rule}: {largest}");
+    }
+}
