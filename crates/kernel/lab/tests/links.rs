@@ -25,10 +25,10 @@ fn scenario(text: &str) -> Scenario {
     Scenario::parse(text.as_bytes(), "test", &[]).expect("the scenario is valid")
 }
 
-/// A download fills 100 packets of drop-tail, 120 ms at 10 Mbps, and empties half of them at a loss;
-/// with CoDel its mean is near the target of 5 ms. With FQ-CoDel a message of 200 bytes, which is a
-/// flow of its own, waits for two packets at most, 2.4 ms, beside its travel of 5 ms and the kernel's
-/// time; with drop-tail it waits for the queue.
+/// A download fills 100 packets of drop-tail, 120 ms at 10 Mbps, and empties half of them at a
+/// loss; with CoDel its mean is near the target of 5 ms. With FQ-CoDel a message of 200 bytes,
+/// which is a flow of its own, waits for two packets at most, 2.4 ms, beside its travel of 5 ms and
+/// the kernel's time; with drop-tail it waits for the queue.
 #[test]
 fn queues_that_drop_on_departure_are_as_short_in_real_time() {
     if !can_create_hosts() {

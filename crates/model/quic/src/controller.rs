@@ -1,11 +1,10 @@
 //! One [`AnyController`] for all paths of a connection, as the library's controller of each path,
 //! in virtual and in real time.
 
-use std::f64::consts::LN_2;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use anabranch_control::{Algorithm, AnyController, PACING_GAIN};
+use anabranch_control::{Algorithm, AnyController};
 use noq_proto::congestion::Bbr3Config;
 
 mod allowance;
@@ -17,10 +16,10 @@ pub use allowance::Allowance;
 pub use clock::Clock;
 pub use path::PathController;
 
-/// The share of the window that is in flight where the window doubles in each round trip and the
-/// library paces at [`PACING_GAIN`] windows per round trip: the integral of `gain 2^t` over the last
-/// round trip.
-const SLOW_START_FILL: f64 = PACING_GAIN / (2.0 * LN_2);
+/// The share of the window that is in flight in slow start. Where the window doubles in each round
+/// trip and the library paces at 1.25 windows per round trip it is the integral of `1.25 2^t` over
+/// the last one, 1.25 / (2 ln 2) = 0.90; less, because acknowledgements come in steps.
+const SLOW_START_FILL: f64 = 0.88;
 
 /// What the library reported about a path.
 #[derive(Clone, Copy, Debug, Default)]

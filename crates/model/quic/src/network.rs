@@ -82,7 +82,7 @@ impl Mark for Packet {
 }
 
 impl Packet {
-    /// Its flow in queues that separate flows: a path of a connection, or a source of media.
+    /// Flow in queues that separate flows: a path of a connection, or a source of media.
     fn flow_id(&self) -> u64 {
         let path = match self.content {
             Content::Datagram(..) => self.path as u64,

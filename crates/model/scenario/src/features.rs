@@ -3,6 +3,7 @@
 
 use anabranch_net::{Loss, Queue, Rate};
 
+use crate::error::refusal;
 use crate::model::endpoint::{Ecn, Recovery, SlowStart};
 use crate::model::flows::{Flow, Workload};
 use crate::model::links::Link;
@@ -24,12 +25,12 @@ macro_rules! features {
             /// Every feature, in the order of the table.
             pub const ALL: &[Feature] = &[$(Feature::$Variant),+];
 
-            /// Its name in refusals and tables.
+            /// Name in refusals and tables.
             pub const fn name(self) -> &'static str {
                 match self { $(Feature::$Variant => $name),+ }
             }
 
-            /// Its key in a scenario, with `*` for the name of a link or flow.
+            /// Key in a scenario, with `*` for the name of a link or flow.
             pub const fn key(self) -> &'static str {
                 match self { $(Feature::$Variant => $key),+ }
             }
@@ -106,21 +107,6 @@ impl Scenario {
             Some(refusal(&key, feature.name(), backend, feature.backends()))
         })
     }
-}
-
-/// The sentence by which `backend` refuses what the backends `on` have: the key, the name, and the
-/// remedy, a backend of packets, because equations are about something else.
-pub fn refusal(key: &str, name: &str, backend: &str, on: &[&str]) -> String {
-    let able: Vec<&str> = on
-        .iter()
-        .copied()
-        .filter(|it| PACKETS.contains(it))
-        .collect();
-    let able = match &able[..] {
-        [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
-        _ => able.concat(),
-    };
-    format!("{key}: {name} is not available on {backend}; run it with --on {able}")
 }
 
 fn of_link(link: &Link) -> Vec<Feature> {

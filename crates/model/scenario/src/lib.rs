@@ -44,8 +44,8 @@ mod warnings;
 
 pub use anabranch_net::time;
 
-pub use error::{Error, algorithm, expected_one_of};
-pub use features::{BACKENDS, Feature, refusal};
+pub use error::{Error, algorithm, expected_one_of, refusal};
+pub use features::{BACKENDS, Feature};
 pub use file::bounded::read as read_file;
 pub use file::document::Document;
 pub use file::key::{Fault, Key};

@@ -33,7 +33,7 @@ pub enum Payload {
     },
     /// Messages, one behind the other.
     Messages {
-        /// Those that the server does not have yet.
+        /// Messages that the server does not have yet.
         waiting: VecDeque<Message>,
         /// Bytes submitted.
         submitted: u64,
@@ -124,9 +124,10 @@ pub fn reset_on_close(socket: &Socket) -> io::Result<()> {
 }
 
 impl Connection {
-    /// Whether there is data to write. Endless data and messages wait until the server has accepted a multipath
-    /// connection: if the third packet of the handshake and the first data packet are both lost,
-    /// the server falls back to plain TCP (RFC 8684, section 3.7), and the user keeps one path.
+    /// Whether there is data to write. Endless data and messages wait until the server has accepted
+    /// a multipath connection: if the third packet of the handshake and the first data packet are
+    /// both lost, the server falls back to plain TCP (RFC 8684, section 3.7), and the user keeps
+    /// one path.
     pub fn has_data(&self) -> bool {
         match self.payload {
             Payload::Endless { paused } => !paused && (self.receiver.is_some() || !self.multipath),

@@ -39,8 +39,8 @@ pub enum ReturnWay {
 pub trait Tap {
     /// At `now`, `packet` was offered to `link`, found `waiting` packets in its queue and had
     /// `fate`, whose time is the latest if it is displaced by a number of packets. With CoDel or
-    /// FQ-CoDel `now` is when its fate is known: when its transmission starts, or it is dropped. The
-    /// number of a link's second instance is its own plus the number of links.
+    /// FQ-CoDel `now` is when its fate is known: when its transmission starts, or it is dropped.
+    /// The number of a link's second instance is its own plus the number of links.
     fn offered(&mut self, now: Time, link: usize, waiting: Backlog, packet: &Packet, fate: Fate);
 
     /// Called by the forwarder again and again: an error ends the run.

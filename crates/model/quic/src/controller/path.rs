@@ -98,8 +98,8 @@ impl PathController {
         self.mtu
     }
 
-    /// An acknowledgement counts more marks than the one before: the window is reduced as at a loss,
-    /// at most once per round trip (RFC 9002, section 7.1), or the mark is counted.
+    /// An acknowledgement counts more marks than the one before: the window is reduced as at a
+    /// loss, at most once per round trip (RFC 9002, section 7.1), or the mark is counted.
     fn on_mark(&mut self, now: Instant, sent: Instant) {
         let is_new = self.is_after_recovery(sent);
         let r = self.index();

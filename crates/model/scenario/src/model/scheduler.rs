@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::features::refusal;
+use crate::error::refusal;
 
 /// Declares the schedulers: a row is the variant, its name in files, whether it sends data again
 /// over another path without a timeout, the backends, and the source.
