@@ -215,6 +215,10 @@ def rules() -> list[RuleInfo]:
 def schedulers() -> list[str]:
     """The names of the schedulers (`tcp.scheduler`), ordered as in docs/reference/schedulers.md."""
 
+def features() -> list[tuple[str, list[str]]]:
+    """Features of scenarios that not every backend has, by name, and the backends that have each:
+    the table of docs/reference/limits.md."""
+
 def couplings() -> list[tuple[str, str]]:
     """What `coupling` may be in an algorithm, and what each means; the default first."""
 

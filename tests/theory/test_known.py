@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import anabranch
+from anabranch._core import features
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.optimum.fixed_points import fixed_point_of
 from anabranch.theory.optimum.optimum import optima
@@ -74,3 +75,64 @@ def test_a_policer_is_a_capacity_in_the_optimum() -> None:
     assert best.rate[0] == pytest.approx(3 * 1448 / 1500, rel=1e-4)
     found = answer("fixed point", {"links.L.queue": policer})
     assert found.user_mbps()["user"] == pytest.approx(3 * 1448 / 1500, rel=1e-4)
+
+
+FEATURES = {
+    "newreno": {"tcp.recovery": "newreno"},
+    "hystart++": {"tcp.slow_start": "hystart++"},
+    "ECN": {"tcp.ecn": "true"},
+    "codel": {"links.L.queue": "{ codel = {} }"},
+    "fq_codel": {"links.L.queue": "{ fq_codel = {} }"},
+    "pie": {"links.L.queue": "{ pie = {} }"},
+    "dualpi2": {"links.L.queue": "{ dualpi2 = {} }"},
+    "a policer": {"links.L.queue": "{ policer = { rate_mbps = 3, burst_bytes = 30000 } }"},
+    "a rate that changes": {"links.L": "{ trace_file = 't.csv', delay_ms = 1 }"},
+    "a delay that changes": {"links.L": "{ trace_file = 'd.csv', rate_mbps = 9, delay_ms = 1 }"},
+    "jitter": {"links.L.jitter_ms": "4"},
+    "reordering": {"links.L.reorder": "{ share = 0.01, packets = 5 }"},
+    "losses in bursts": {
+        "links.L.loss": "{ gilbert_elliott = { good_to_bad = 0.01, bad_to_good = 0.5 } }"
+    },
+    "a loss probability that changes": {
+        "links.L": "{ trace_file = 'l.csv', rate_mbps = 9, delay_ms = 1 }"
+    },
+    "retransmissions of the link (ARQ)": {
+        "links.L.loss": "{ bernoulli = { probability = 0.1 } }",
+        "links.L.arq": "{ retries = 3, delay_ms = 8 }",
+    },
+    "data without limit and silence in turn": {
+        "flows[0].workload": "{ on_off = { on_s = 1, off_s = 1 } }"
+    },
+    "files at random": {
+        "flows[0].workload": "{ poisson = { rate_per_s = 1, size.exponential.mean_bytes = 1e4 } }"
+    },
+    "a gateway": {
+        "flows[0].workload": "{ gateway = { clients = 2, rate_per_s = 1, "
+        "size.exponential.mean_bytes = 1e4 } }"
+    },
+    "a workload of messages": {
+        "flows[0].workload": "{ messages = { size_bytes = 9, interval_ms = 9 } }"
+    },
+    "a media source": {"flows[0].workload": "{ media = { rate_mbps = 1 } }"},
+    "a packet size of its own": {"flows[0].packet_bytes": "900"},
+    "a way back over links (back)": {"flows[0].paths": "[{ links = ['L'], back = ['L'] }]"},
+}
+TRACES = {
+    "t.csv": b"time_s,rate_mbps\n0,9\n10,8\n",
+    "d.csv": b"time_s,delay_ms\n0,1\n10,2\n",
+    "l.csv": b"time_s,loss\n0,0.01\n10,0.02\n",
+}
+
+
+@pytest.mark.parametrize(("feature", "backends"), features())
+@pytest.mark.parametrize("backend", ["fluid", "equilibrium"])
+def test_the_table_of_features_is_true_of_the_equations(
+    feature: str, backends: list[str], backend: str
+) -> None:
+    settings = list(FEATURES[feature].items())
+    scenario = Scenario.parse(TEXT, "known.toml", settings, TRACES)
+    if backend in backends:
+        anabranch.run(scenario, on=backend)
+    else:
+        with pytest.raises(ScenarioError):
+            anabranch.run(scenario, on=backend)

@@ -91,8 +91,8 @@ pub struct Agents<'a> {
     next_number: u64,
     /// Connections that the server has not accepted yet, by user and port.
     unaccepted: HashMap<(usize, u16), u64>,
-    /// The connection of each user that sends endless data.
-    endless: Vec<Option<u64>>,
+    /// The connection of each user that sends endless data or messages.
+    persistent: Vec<Option<u64>>,
     /// Payload of closed connections, bytes, and number of files received, per user.
     finished: Vec<(u64, u64)>,
     totals: Vec<PathTotals>,
@@ -133,7 +133,7 @@ impl<'a> Agents<'a> {
             connections: HashMap::new(),
             next_number: 0,
             unaccepted: HashMap::new(),
-            endless: vec![None; slots.len()],
+            persistent: vec![None; slots.len()],
             finished: vec![(0, 0); slots.len()],
             totals: vec![PathTotals::default(); rows],
             report: AgentReport::default(),

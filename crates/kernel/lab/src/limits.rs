@@ -1,6 +1,6 @@
 //! Limits of this machine and of the kernel backend: errors, and warnings for ignored keys.
 
-use anabranch_scenario::{Ecn, Scenario, Tcp, Workload};
+use anabranch_scenario::{Scenario, Tcp, refusal};
 
 use crate::error::Error;
 use crate::hosts::address::{MAX_PATHS, MAX_USERS};
@@ -34,60 +34,29 @@ pub fn check_machine(scenario: &Scenario) -> Result<(), Error> {
 /// # Errors
 /// If not, with the key of the scenario.
 pub fn check_scenario(scenario: &Scenario) -> Result<(), Error> {
-    let unsupported = |key: String, what: &str| {
-        let text = format!("{key}: {what} is not available on kernel; run it with --on sim");
-        Err(Error::new(text))
-    };
-    if let Some(refusal) = scenario.tcp.scheduler.refusal("kernel") {
-        return Err(Error::new(refusal));
-    }
-    if scenario.tcp.ecn != Ecn::Off {
-        return unsupported("tcp.ecn".to_owned(), "ECN");
-    }
-    for link in &scenario.links {
-        let queue = &link.config.queue;
-        if queue.decides_on_departure() {
-            return unsupported(format!("links.{}.queue", link.name), queue.name());
-        }
-    }
-    let users: u64 = scenario
-        .flows
-        .iter()
-        .map(|flow| u64::from(flow.count.get()))
-        .sum();
-    if users > MAX_USERS as u64 {
-        return unsupported("flows".to_owned(), &format!("more than {MAX_USERS} users"));
-    }
-    if scenario.tcp.packet_bytes.get() < MIN_MTU {
-        let what = format!("less than {MIN_MTU} bytes");
-        return unsupported("tcp.packet_bytes".to_owned(), &what);
-    }
-    for flow in &scenario.flows {
-        if matches!(flow.workload, Workload::Gateway { .. }) {
-            return unsupported(format!("flows.{}.workload", flow.name), "a gateway");
-        }
-        if matches!(flow.workload, Workload::Messages(_)) {
-            let key = format!("flows.{}.workload", flow.name);
-            return unsupported(key, "a workload of messages");
-        }
-        if matches!(flow.workload, Workload::Media(_)) {
-            let key = format!("flows.{}.workload", flow.name);
-            return unsupported(key, "a media source");
-        }
-        if flow.packet_bytes != scenario.tcp.packet_bytes {
-            let key = format!("flows.{}.packet_bytes", flow.name);
-            return unsupported(key, "a packet size of its own");
-        }
-        if flow.paths.len() > MAX_PATHS {
-            let what = format!("more than {MAX_PATHS} paths");
-            return unsupported(format!("flows.{}.paths", flow.name), &what);
-        }
-        if flow.paths.iter().any(|path| !path.back.is_empty()) {
-            let what = "a way back over links (back)";
-            return unsupported(format!("flows.{}.paths", flow.name), what);
-        }
-    }
-    Ok(())
+    let mut flows = scenario.flows.iter();
+    let users: u64 = flows.clone().map(|flow| u64::from(flow.count.get())).sum();
+    let users = (users > MAX_USERS as u64)
+        .then(|| ("flows".to_owned(), format!("more than {MAX_USERS} users")));
+    let small = (scenario.tcp.packet_bytes.get() < MIN_MTU).then(|| {
+        (
+            "tcp.packet_bytes".to_owned(),
+            format!("less than {MIN_MTU} bytes"),
+        )
+    });
+    let many = flows.find(|flow| flow.paths.len() > MAX_PATHS);
+    let many = many.map(|flow| {
+        (
+            format!("flows.{}.paths", flow.name),
+            format!("more than {MAX_PATHS} paths"),
+        )
+    });
+    let limit = users.or(small).or(many);
+    let limit = limit.map(|(key, name)| refusal(&key, &name, "kernel", &["sim"]));
+    scenario
+        .refusal("kernel")
+        .or(limit)
+        .map_or(Ok(()), |text| Err(Error::new(text)))
 }
 
 /// A warning for each key that the kernel backend ignores and that does not have its default value.

@@ -144,10 +144,15 @@ fn unsupported_scenarios_are_errors_of_one_line() {
         (
             format!(
                 "{one}\n[[flows]]\nname = \"m\"\npaths = [[\"A\"]]\n\
-                 workload.messages = {{ size_bytes = 9, interval_ms = 9 }}"
+                 workload.media = {{ rate_mbps = 1 }}"
             ),
             None,
-            "flows.m.workload: a workload of messages is not available on kernel",
+            "flows.m.workload: a media source is not available on kernel",
+        ),
+        (
+            format!("tcp.ecn = true\n{TWO_LINKS}"),
+            None,
+            "tcp.ecn: ECN is not available on kernel; run it with --on sim or quic",
         ),
         (
             format!("{one}\n[[flows]]\nname = \"p\"\npaths = [[\"A\"]]\npacket_bytes = 900"),
@@ -158,13 +163,6 @@ fn unsupported_scenarios_are_errors_of_one_line() {
             format!("tcp.scheduler = \"round-robin\"\n{TWO_LINKS}"),
             None,
             "tcp.scheduler: round-robin is not",
-        ),
-        (
-            format!(
-                "{one}\n[[flows]]\nname = \"b\"\npaths = [{{ links = [\"A\"], back = [\"B\"] }}]"
-            ),
-            None,
-            "flows.b.paths: a way back over links (back) is not available on kernel",
         ),
         (
             TWO_LINKS.replace("\"reno\"", "\"generalized\""),

@@ -25,6 +25,54 @@ fn scenario(text: &str) -> Scenario {
     Scenario::parse(text.as_bytes(), "test", &[]).expect("the scenario is valid")
 }
 
+/// A download fills 100 packets of drop-tail, 120 ms at 10 Mbps, and empties half of them at a
+/// loss; with CoDel its mean is near the target of 5 ms. With FQ-CoDel a message of 200 bytes,
+/// which is a flow of its own, waits for two packets at most, 2.4 ms, beside its travel of 5 ms and
+/// the kernel's time; with drop-tail it waits for the queue.
+#[test]
+fn queues_that_drop_on_departure_are_as_short_in_real_time() {
+    if !can_create_hosts() {
+        return;
+    }
+    let text = |queue: &str| {
+        format!(
+            "algorithm = 'reno'
+             measure = {{ duration_s = 6, warmup_s = 2, sample_ms = 100 }}
+             tcp.receive_buffer_packets = 1000
+             links.L = {{ rate_mbps = 10, delay_ms = 5, queue.{queue} }}
+             [[flows]]
+             name = 'download'
+             paths = [['L']]
+             [[flows]]
+             name = 'speech'
+             paths = [['L']]
+             workload.messages = {{ size_bytes = 200, interval_ms = 20 }}"
+        )
+    };
+    let [drop_tail, codel, fq_codel] = ["drop_tail.packets = 100", "codel = {}", "fq_codel = {}"]
+        .map(|queue| {
+            let lab = Lab::build(&scenario(&text(queue)), 1, None).unwrap();
+            let record = lab.run(()).unwrap().record;
+            let mut late = record.transfers.duration_s.clone();
+            // 6 s, less the last ones and the start's spread.
+            assert!((270..=300).contains(&late.len()), "{} messages", late.len());
+            assert!(record.transfers.bytes.iter().all(|bytes| *bytes == 200));
+            late.sort_by(f64::total_cmp);
+            let dropped = record.links.dropped_aqm[0];
+            println!(
+                "{queue}: {} ms, {:?} s, {dropped}",
+                record.links.queue_ms[0], late[150]
+            );
+            (record.links.queue_ms[0], late[150], dropped)
+        });
+    assert!(drop_tail.0 > 30.0 && drop_tail.1 > 0.035, "{drop_tail:?}");
+    assert!(codel.0 < 12.0 && codel.2 > 0, "{codel:?}");
+    assert!(
+        fq_codel.1 < 0.005 + 0.0024 + 0.002 && fq_codel.2 > 0,
+        "{fq_codel:?}"
+    );
+}
+
 #[test]
 fn packets_are_lost_for_the_reason_of_the_link() {
     if !can_create_hosts() {

@@ -5,3 +5,4 @@ pub(crate) mod dualpi2;
 pub(crate) mod fifo;
 pub(crate) mod fq_codel;
 pub(crate) mod pie;
+pub(crate) mod red;

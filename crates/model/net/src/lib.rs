@@ -5,8 +5,9 @@
 //! of time, so nothing that happens later can change a packet's fate. A [`QueuedLink`] has CoDel,
 //! FQ-CoDel or DualPI2, which drop or reorder what waits; it knows a packet's fate when its
 //! transmission starts. An [`ImpairedLink`] delays packets by different times, so that they may
-//! overtake one another; [`Overtaking`] has those on their way. There is no clock and no I/O in
-//! this crate: the simulator passes virtual time, the lab real time.
+//! overtake one another; [`Overtaking`] has those on their way. An [`AnyLink`] is the one of them
+//! that its configuration needs. There is no clock and no I/O in this crate: the simulator passes
+//! virtual time, the lab real time.
 //!
 //! ```
 //! use anabranch_net::{Fate, Link, LinkConfig, MILLISECOND};
@@ -19,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+mod any_link;
 mod aqm;
 mod arrival;
 mod counters;
@@ -32,17 +34,18 @@ mod policer;
 mod queue;
 mod queued_link;
 mod rate;
-mod red;
 mod scheduled;
 mod steps;
 pub mod time;
 mod trace;
 mod transmission;
 
+pub use any_link::{AnyLink, Impaired, Mark, Step};
 pub use aqm::codel::Codel;
 pub use aqm::dualpi2::DualPi2;
 pub use aqm::fq_codel::FqCodel;
 pub use aqm::pie::Pie;
+pub use aqm::red::Red;
 pub use arrival::Backlog;
 pub use counters::{Counters, Tally};
 pub use dice::Dice;
@@ -56,7 +59,6 @@ pub use policer::Policer;
 pub use queue::Queue;
 pub use queued_link::{Departure, Offer, QueuedLink};
 pub use rate::Rate;
-pub use red::Red;
 pub use scheduled::Scheduled;
 pub use steps::Steps;
 pub use time::{MILLISECOND, SECOND, Time};

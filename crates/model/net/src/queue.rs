@@ -4,11 +4,11 @@ use crate::aqm::codel::Codel;
 use crate::aqm::dualpi2::DualPi2;
 use crate::aqm::fq_codel::FqCodel;
 use crate::aqm::pie::{self, Pie, Verdict};
+use crate::aqm::red::{Averager, Red};
 use crate::arrival::Arrival;
 use crate::dice::Dice;
 use crate::fate::Cause;
 use crate::policer::{Bucket, Policer};
-use crate::red::{Averager, Red};
 
 /// The queueing discipline of a link. All but the last three are first in, first out, and decide
 /// when a packet arrives.

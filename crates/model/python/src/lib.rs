@@ -35,7 +35,7 @@ mod _core {
         record::columns,
         rounds::Rounds,
         rule::Path,
-        rules::{algorithm, couplings, expected_one_of, rules, schedulers, schema},
+        rules::{algorithm, couplings, expected_one_of, features, rules, schedulers, schema},
         run::Run,
         scenario::Scenario,
         session::Session,

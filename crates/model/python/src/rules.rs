@@ -1,7 +1,7 @@
 //! The table of algorithms and the schema of scenario files.
 
 use anabranch_control::{Coupling, Property, RULES};
-use anabranch_scenario::Scheduler;
+use anabranch_scenario::{Feature, Scheduler};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -71,4 +71,11 @@ pub fn expected_one_of(word: &str, known: Vec<String>) -> String {
 #[pyfunction]
 pub fn schema() -> String {
     anabranch_scenario::schema()
+}
+
+/// The features of scenarios that not every backend has, by name: the backends that have each.
+#[pyfunction]
+pub fn features() -> Vec<(&'static str, &'static [&'static str])> {
+    let features = Feature::ALL.iter();
+    features.map(|it| (it.name(), it.backends())).collect()
 }

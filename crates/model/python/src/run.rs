@@ -1,11 +1,11 @@
 //! One run in virtual time, over the simulator's TCP or over QUIC.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anabranch_scenario::{Ecn, Record};
+use anabranch_scenario::{Ecn, Record, Virtual};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -25,95 +25,6 @@ const FIRST_SLICE_S: f64 = 1e-3;
 
 /// Longest slice, simulated s: a busy time may follow an idle one.
 const LONGEST_SLICE_S: f64 = 0.1;
-
-/// A run in virtual time.
-trait Virtual: Sized {
-    /// Flows without an algorithm of their own run `rule`, if there is one. Connections are logged
-    /// in the folder `log`: as pcapng, or over QUIC as qlog. Connections over QUIC run the
-    /// library's BBR instead of a rule if so asked.
-    fn begin(
-        scenario: &anabranch_scenario::Scenario,
-        seed: u64,
-        rule: Option<Arc<PythonRule>>,
-        log: Option<&Path>,
-        library_bbr: bool,
-    ) -> PyResult<Self>;
-    fn run_until(&mut self, time_s: f64);
-    fn so_far(&self) -> &Record;
-    fn finish(self) -> PyResult<Record>;
-}
-
-impl Virtual for anabranch_sim::Simulation {
-    fn begin(
-        scenario: &anabranch_scenario::Scenario,
-        seed: u64,
-        rule: Option<Arc<PythonRule>>,
-        log: Option<&Path>,
-        _: bool,
-    ) -> PyResult<Self> {
-        if log.is_some() && scenario.tcp.ecn == Ecn::Accurate {
-            return Err(ScenarioError::new_err(
-                "pcap: captures have no headers of accurate ECN: run it without --pcap, or with \
-                 tcp.ecn = true",
-            ));
-        }
-        let mut simulation = match rule {
-            None => Self::new(scenario, seed),
-            Some(rule) => Self::with_custom_rule(scenario, seed, rule),
-        };
-        if let Some(folder) = log {
-            std::fs::create_dir_all(folder)?;
-            simulation.write_pcap(folder);
-        }
-        Ok(simulation)
-    }
-
-    fn run_until(&mut self, time_s: f64) {
-        self.run_until(time_s);
-    }
-
-    fn so_far(&self) -> &Record {
-        self.so_far()
-    }
-
-    fn finish(self) -> PyResult<Record> {
-        Ok(self.finish_with_pcap()?)
-    }
-}
-
-impl Virtual for anabranch_quic::Simulation {
-    fn begin(
-        scenario: &anabranch_scenario::Scenario,
-        seed: u64,
-        rule: Option<Arc<PythonRule>>,
-        log: Option<&Path>,
-        library_bbr: bool,
-    ) -> PyResult<Self> {
-        let simulation = match rule {
-            None if library_bbr => Self::with_library_bbr(scenario, seed),
-            None => Self::new(scenario, seed),
-            Some(rule) => Self::with_custom_rule(scenario, seed, rule),
-        };
-        let mut simulation = simulation.map_err(unsupported)?;
-        if let Some(folder) = log {
-            std::fs::create_dir_all(folder)?;
-            simulation.write_qlog(folder);
-        }
-        Ok(simulation)
-    }
-
-    fn run_until(&mut self, time_s: f64) {
-        self.run_until(time_s);
-    }
-
-    fn so_far(&self) -> &Record {
-        self.so_far()
-    }
-
-    fn finish(self) -> PyResult<Record> {
-        Ok(self.finish_with_qlog()?)
-    }
-}
 
 fn unsupported(error: anabranch_quic::Unsupported) -> PyErr {
     ScenarioError::new_err(error.to_string())
@@ -189,8 +100,8 @@ impl Run {
         let rule = |custom: &Custom| Arc::new(PythonRule::new(custom.rule.clone_ref(py)));
         let rule = self.custom.as_ref().map(rule);
         let record = py.detach(|| match self.backend {
-            Backend::Tcp => self.simulate::<anabranch_sim::Simulation>(rule),
-            Backend::Quic => self.simulate::<anabranch_quic::Simulation>(rule),
+            Backend::Tcp => self.simulate(self.over_tcp(rule.clone())?, rule),
+            Backend::Quic => self.simulate(self.with_quic(rule.clone())?, rule),
         })?;
         self.tables(py, record)
     }
@@ -278,15 +189,41 @@ impl Run {
         }
     }
 
-    fn simulate<V: Virtual>(&self, rule: Option<Arc<PythonRule>>) -> PyResult<Record> {
-        let log = self.log.as_deref();
-        let mut simulation = V::begin(
-            &self.scenario,
-            self.seed,
-            rule.clone(),
-            log,
-            self.library_bbr,
-        )?;
+    /// A run over the simulator's TCP.
+    fn over_tcp(&self, rule: Option<Arc<PythonRule>>) -> PyResult<anabranch_sim::Simulation> {
+        use anabranch_sim::Simulation;
+        if self.log.is_some() && self.scenario.tcp.ecn == Ecn::Accurate {
+            return Err(ScenarioError::new_err(
+                "pcap: captures have no headers of accurate ECN: run it without --pcap, or with \
+                 tcp.ecn = true",
+            ));
+        }
+        Ok(match rule {
+            None => Simulation::new(&self.scenario, self.seed),
+            Some(rule) => Simulation::with_custom_rule(&self.scenario, self.seed, rule),
+        })
+    }
+
+    /// A run over QUIC.
+    fn with_quic(&self, rule: Option<Arc<PythonRule>>) -> PyResult<anabranch_quic::Simulation> {
+        use anabranch_quic::Simulation;
+        let simulation = match rule {
+            None if self.library_bbr => Simulation::with_library_bbr(&self.scenario, self.seed),
+            None => Simulation::new(&self.scenario, self.seed),
+            Some(rule) => Simulation::with_custom_rule(&self.scenario, self.seed, rule),
+        };
+        simulation.map_err(unsupported)
+    }
+
+    fn simulate(
+        &self,
+        mut simulation: impl Virtual,
+        rule: Option<Arc<PythonRule>>,
+    ) -> PyResult<Record> {
+        if let Some(folder) = &self.log {
+            std::fs::create_dir_all(folder)?;
+            simulation.write_log(folder);
+        }
         let end_s = self.scenario.measure.duration_s.get();
         let (mut now_s, mut slice_s) = (0.0, FIRST_SLICE_S);
         while now_s < end_s {
@@ -305,6 +242,6 @@ impl Run {
             let stretch = SLICE.as_secs_f64() / begun.elapsed().as_secs_f64();
             slice_s = LONGEST_SLICE_S.min(slice_s * stretch.clamp(0.5, 2.0));
         }
-        simulation.finish()
+        Ok(simulation.finish_with_log()?)
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_control::External;
+use anabranch_scenario::Virtual;
 use anabranch_sim::{Simulation, Steered, Steering};
 use numpy::PyArray2;
 use pyo3::prelude::*;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anabranch_scenario::{Record, Scenario};
+use anabranch_scenario::{Record, Scenario, Virtual};
 
 /// Runs of each figure; the fastest counts, because other load on the machine only adds time.
 const RUNS: usize = 5;

@@ -6,7 +6,7 @@ use anabranch_net::{Scheduled, Time};
 use anabranch_scenario::users::Planned;
 
 use crate::network::Packet;
-use crate::transport::{Datagram, Side};
+use crate::transport::Side;
 
 /// Operation on a path of every connection that a user has at that time.
 #[doc(hidden)]
@@ -23,12 +23,18 @@ pub enum Operation {
 /// Action at an event's time.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A packet leaves the sender's host or reaches the end of a link.
+    /// A packet leaves its sender's host, or reaches the end of a link or of its delay back.
     Hop(Packet),
     /// Packets have arrived over a link on which they may overtake one another.
     Overtaking(usize),
-    /// A datagram reaches the sender of a connection.
-    Return { connection: u32, datagram: Datagram },
+    /// The transmission starts of a packet that waits at a link with real queues.
+    Start(usize),
+    /// A source of media sends its next frame.
+    Frame(u32),
+    /// The receiver of a source's media reports.
+    Feedback(u32),
+    /// A report reaches a source of media.
+    Report(u32),
     /// The timer of an end of a connection.
     Timer { connection: u32, side: Side },
     /// A path of a connection opens.

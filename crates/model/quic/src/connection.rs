@@ -1,5 +1,7 @@
 //! A connection of a user and the host that sends its packets.
 
+use std::collections::VecDeque;
+
 use anabranch_net::{Dice, Time};
 use anabranch_scenario::recorder::PathTotals;
 
@@ -15,9 +17,22 @@ pub(crate) struct Connection {
     pub file: Option<u64>,
     /// Data delivered in order, bytes.
     pub received: u64,
+    /// Messages that were not delivered yet.
+    messages: VecDeque<Message>,
+    /// The end of the last message among the data.
+    submitted: u64,
     pub host: Host,
     /// When the next timer event of the sender and of the receiver is scheduled.
     timers: [Option<Time>; 2],
+}
+
+/// A message of an application.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message {
+    pub sent_at: Time,
+    pub bytes: u64,
+    /// Where it ends among the data of its connection.
+    end: u64,
 }
 
 impl Connection {
@@ -29,6 +44,8 @@ impl Connection {
             started_at: now,
             file,
             received: 0,
+            messages: VecDeque::new(),
+            submitted: 0,
             host,
             timers: [None; 2],
         }
@@ -39,11 +56,29 @@ impl Connection {
         self.file == Some(self.received)
     }
 
+    /// Sends a message behind those before it.
+    pub fn submit(&mut self, now: Time, bytes: u64) {
+        self.submitted += bytes;
+        self.messages.push_back(Message {
+            sent_at: now,
+            bytes,
+            end: self.submitted,
+        });
+        self.pair.append(now, bytes);
+    }
+
+    /// Takes the next message whose last byte was delivered.
+    pub fn deliver_message(&mut self) -> Option<Message> {
+        let next = self.messages.front()?;
+        (next.end <= self.received).then(|| self.messages.pop_front())?
+    }
+
     /// Counts of the controllers of its paths.
     pub fn reports(&self) -> Vec<PathTotals> {
         let totals = |report: &PathReport| PathTotals {
             retransmitted_packets: report.declared_lost,
             loss_events: report.loss_events,
+            mark_events: report.mark_events,
             timeouts: report.timeouts,
             rtt_sum_s: report.rtt_sum_s,
             rtt_samples: report.rtt_samples,

@@ -16,6 +16,11 @@ pub use allowance::Allowance;
 pub use clock::Clock;
 pub use path::PathController;
 
+/// The share of the window that is in flight in slow start. Where the window doubles in each round
+/// trip and the library paces at 1.25 windows per round trip it is the integral of `1.25 2^t` over
+/// the last one, 1.25 / (2 ln 2) = 0.90; less, because acknowledgements come in steps.
+const SLOW_START_FILL: f64 = 0.88;
+
 /// Report of the library about a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PathReport {
@@ -23,6 +28,8 @@ pub struct PathReport {
     pub declared_lost: u64,
     /// Reductions of the window after losses.
     pub loss_events: u64,
+    /// Reductions of the window after marks (ECN).
+    pub mark_events: u64,
     /// Times of persistent congestion (RFC 9002, section 7.6), and abandoned paths.
     pub timeouts: u64,
     /// Sum of the RTT samples, s.
@@ -40,6 +47,11 @@ pub struct PathReport {
     /// Largest volume in flight in this round trip and in the one before, and when this one began.
     used_bytes: [u64; 2],
     round_began: Option<Instant>,
+    /// Packets acknowledged in this round trip and acknowledgements of marks among them, if a rule
+    /// reduces by their share, and when the round trip began.
+    acknowledged: u32,
+    marked: u32,
+    share_began: Option<Instant>,
     /// Whether a controller is registered.
     is_registered: bool,
     allowance: Allowance,
@@ -61,7 +73,7 @@ impl PathReport {
     /// Whether the congestion window limits what is sent (RFC 9002, section 7.8). The library knows
     /// only of the application: it takes an allowance for the window, and does not count a peer
     /// that gives no credit. So the window must have been full within the last two round trips, or
-    /// half full in slow start, which may double it (Linux' `tcp_is_cwnd_limited`).
+    /// as full as pacing lets it be in slow start.
     fn is_window_limited(
         &self,
         app_limited: bool,
@@ -70,8 +82,27 @@ impl PathReport {
         grows_fast: bool,
     ) -> bool {
         let used = self.used_bytes[0].max(self.used_bytes[1]);
-        let used = if grows_fast { 2 * used } else { used };
-        !app_limited && used + 2 * mtu >= window
+        let fill = if grows_fast { SLOW_START_FILL } else { 1.0 };
+        !app_limited && (used + 2 * mtu) as f64 >= fill * window as f64
+    }
+
+    /// Counts packets that are acknowledged; the share of marks in the round trip that is over, if
+    /// one is. Every marked packet is acknowledged at once (RFC 9000, section 13.2.1), so its
+    /// acknowledgement stands for it, as long as that is not lost.
+    fn share_of_round(
+        &mut self,
+        now: Instant,
+        packets: u32,
+        acknowledged_sent: Option<Instant>,
+    ) -> Option<f64> {
+        self.acknowledged += packets;
+        if acknowledged_sent < self.share_began {
+            return None;
+        }
+        self.share_began = Some(now);
+        let (packets, marked) = (self.acknowledged, self.marked);
+        (self.acknowledged, self.marked) = (0, 0);
+        Some((f64::from(marked) / f64::from(packets)).min(1.0))
     }
 
     /// Notes what is in flight, and that a round trip is over once a packet of it is acknowledged.
@@ -99,6 +130,8 @@ struct State {
     paths: Vec<PathReport>,
     /// Bytes acknowledged on all paths.
     acknowledged: u64,
+    /// Whether the rule reduces windows by the share of packets that are marked.
+    counts_marks: bool,
     /// The path whose controller is built next, if that is known.
     opening: Option<usize>,
     /// The library's BBR sets the windows; the controller measures.
@@ -150,6 +183,7 @@ impl SharedController {
             initial_ssthresh,
             paths: Vec::new(),
             acknowledged: 0,
+            counts_marks: false,
             opening: None,
             bbr: None,
         })))
@@ -218,6 +252,11 @@ impl SharedController {
         };
         let rtt = Duration::try_from_secs_f64(state.controller.path(r).rtt);
         (report.silent_since, rtt.ok())
+    }
+
+    /// A scalable rule reduces the window by the share of marks from now on, not as at a loss.
+    pub fn count_marks(&self) {
+        self.lock().counts_marks = true;
     }
 
     /// Calls `read` with the controller and the reports of its paths.

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use anabranch_quic::Simulation;
-//! use anabranch_scenario::Scenario;
+//! use anabranch_scenario::{Scenario, Virtual};
 //!
 //! let text = b"
 //!     algorithm = 'reno'

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use anabranch_scenario::{Ecn, Recovery, Scenario, Workload};
+use anabranch_scenario::{Scenario, refusal};
 
 use crate::transport::{MAX_PATHS, UDP_HEADERS};
 
@@ -27,59 +27,26 @@ impl Error for Unsupported {}
 /// # Errors
 /// If not.
 pub fn check(scenario: &Scenario) -> Result<(), Unsupported> {
-    let unsupported = |key: String, what: String| {
-        let text = format!("{key}: {what} is not available on quic; run it with --on sim");
-        Err(Unsupported(text))
-    };
-    let tcp = &scenario.tcp;
     let smallest = MIN_DATAGRAM + UDP_HEADERS;
-    if tcp.packet_bytes.get() < smallest {
-        let what = format!("less than {smallest} bytes");
-        return unsupported("tcp.packet_bytes".to_owned(), what);
-    }
-    if let Some(refusal) = tcp.scheduler.refusal("quic") {
-        return Err(Unsupported(refusal));
-    }
-    if tcp.recovery == Recovery::NewReno {
-        return unsupported("tcp.recovery".to_owned(), "newreno".to_owned());
-    }
-    if tcp.ecn != Ecn::Off {
-        return unsupported("tcp.ecn".to_owned(), "ECN".to_owned());
-    }
-    for link in &scenario.links {
-        let queue = &link.config.queue;
-        if queue.decides_on_departure() {
-            return unsupported(
-                format!("links.{}.queue", link.name),
-                queue.name().to_owned(),
-            );
-        }
-    }
-    for flow in &scenario.flows {
-        if matches!(flow.workload, Workload::Gateway { .. }) {
-            let key = format!("flows.{}.workload", flow.name);
-            return unsupported(key, "a gateway".to_owned());
-        }
-        if matches!(flow.workload, Workload::Messages(_)) {
-            let key = format!("flows.{}.workload", flow.name);
-            return unsupported(key, "a workload of messages".to_owned());
-        }
-        if matches!(flow.workload, Workload::Media(_)) {
-            let key = format!("flows.{}.workload", flow.name);
-            return unsupported(key, "a media source".to_owned());
-        }
-        if flow.packet_bytes != tcp.packet_bytes {
-            let key = format!("flows.{}.packet_bytes", flow.name);
-            return unsupported(key, "a packet size of its own".to_owned());
-        }
-        if flow.paths.len() > MAX_PATHS {
-            let key = format!("flows.{}.paths", flow.name);
-            return unsupported(key, format!("more than {MAX_PATHS} paths"));
-        }
-        if flow.paths.iter().any(|path| !path.back.is_empty()) {
-            let key = format!("flows.{}.paths", flow.name);
-            return unsupported(key, "a way back over links (back)".to_owned());
-        }
-    }
-    Ok(())
+    let is_small = scenario.tcp.packet_bytes.get() < smallest;
+    let small = is_small.then(|| {
+        (
+            "tcp.packet_bytes".to_owned(),
+            format!("less than {smallest} bytes"),
+        )
+    });
+    let mut flows = scenario.flows.iter();
+    let many = flows.find(|flow| flow.paths.len() > MAX_PATHS);
+    let many = many.map(|flow| {
+        (
+            format!("flows.{}.paths", flow.name),
+            format!("more than {MAX_PATHS} paths"),
+        )
+    });
+    let limit = small
+        .or(many)
+        .map(|(key, name)| refusal(&key, &name, "quic", &["sim"]));
+    limit
+        .or_else(|| scenario.refusal("quic"))
+        .map_or(Ok(()), |text| Err(Unsupported(text)))
 }

@@ -7,19 +7,21 @@ use std::sync::Arc;
 
 use anabranch_control::{AnyController, External};
 use anabranch_net::{MILLISECOND, Time};
+use anabranch_scenario::media::{Source, rows};
 use anabranch_scenario::recorder::{PathTotals, Recorder, Snapshot};
-use anabranch_scenario::time::{from_seconds, seconds};
 use anabranch_scenario::users::{UserSlot, controllers, planned, user_slots};
-use anabranch_scenario::{Record, Scenario};
+use anabranch_scenario::{Ecn, Record, Scenario, Virtual};
 
 use crate::calendar::{Calendar, Event};
-use crate::connection::Connection;
+use crate::connection::{Connection, Message};
 use crate::limits::{Unsupported, check};
-use crate::network::{Links, Packet, Route, Step};
+use crate::network::{Links, Route};
 use crate::transport::{Datagram, Qlog, Settings, Side, Tls, UDP_HEADERS};
 
 mod disturbance;
 mod measure;
+mod media;
+mod transit;
 mod users;
 
 use disturbance::Reordering;
@@ -27,10 +29,7 @@ use disturbance::Reordering;
 /// How often a connection with several paths looks for dead ones.
 const WATCH: Time = 100 * MILLISECOND;
 
-/// A run of a scenario with one seed, in virtual time.
-///
-/// The same scenario and seed give the same tables on every machine and thread, however the run is
-/// cut into [`run_until`](Simulation::run_until)s.
+/// A run of a scenario with one seed, in virtual time. See [`Virtual`] for what it does.
 pub struct Simulation {
     scenario: Scenario,
     seed: u64,
@@ -43,9 +42,13 @@ pub struct Simulation {
     controllers: Vec<Option<AnyController>>,
     /// The routes of each flow's paths.
     routes: Vec<Vec<Route>>,
+    /// Whether each flow's rule reduces by the share of marks, and marks are counted.
+    scalable: Vec<bool>,
     slots: Vec<UserSlot>,
-    /// Each user's connection, if it sends data without limit.
-    endless: Vec<Option<u32>>,
+    /// Each user's connection, if it sends data without limit or messages.
+    persistent: Vec<Option<u32>>,
+    /// Sources of media by number.
+    media: Vec<Source>,
     /// Payload received and files completed, per user.
     users: Vec<(u64, u64)>,
     /// Per path row: what links and receivers counted, and the controllers of connections that are
@@ -56,6 +59,45 @@ pub struct Simulation {
     reordering: Reordering,
     qlog: Option<Qlog>,
     recorder: Recorder,
+}
+
+impl Virtual for Simulation {
+    fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn step(&mut self, until: Time) -> bool {
+        let Some((time, event)) = self.calendar.pop(until) else {
+            self.now = self.now.max(until);
+            return false;
+        };
+        self.now = time;
+        self.handle(event);
+        true
+    }
+
+    fn so_far(&self) -> &Record {
+        self.recorder.so_far()
+    }
+
+    /// A qlog file per connection and end.
+    fn write_log(&mut self, folder: &Path) {
+        self.qlog = Some(Qlog::new(folder));
+    }
+
+    fn conclude(mut self) -> (Record, io::Result<()>) {
+        let end = self.snapshot();
+        for row in rows(&self.scenario, &self.slots, &mut self.media, self.now) {
+            self.recorder.media(row);
+        }
+        self.connections.clear(); // which closes the files
+        let log = self.qlog.take().map_or(Ok(()), |qlog| qlog.check());
+        (self.recorder.finish(end, &self.scenario), log)
+    }
 }
 
 impl Simulation {
@@ -89,6 +131,7 @@ impl Simulation {
         for (flow, controller) in simulation.controllers.iter_mut().enumerate() {
             if !scenario.has_own_algorithm(flow) {
                 *controller = None;
+                simulation.scalable[flow] = false;
             }
         }
         Ok(simulation)
@@ -118,6 +161,9 @@ impl Simulation {
             paths: totals.clone(),
             links: links.counters(0),
         };
+        let controllers = controllers(scenario, custom);
+        let counts_marks = scenario.tcp.ecn == Ecn::Accurate;
+        let is_scalable = |it: &AnyController| counts_marks && it.is_scalable();
         Ok(Simulation {
             scenario: scenario.clone(),
             seed,
@@ -126,12 +172,11 @@ impl Simulation {
             tls: Tls::new(),
             calendar,
             links,
-            controllers: controllers(scenario, custom)
-                .into_iter()
-                .map(Some)
-                .collect(),
+            scalable: controllers.iter().map(is_scalable).collect(),
+            controllers: controllers.into_iter().map(Some).collect(),
             routes,
-            endless: vec![None; slots.len()],
+            persistent: vec![None; slots.len()],
+            media: Vec::new(),
             users: start.users.clone(),
             totals,
             connections: Vec::new(),
@@ -142,66 +187,14 @@ impl Simulation {
         })
     }
 
-    /// Writes a qlog file per connection and end into an existing folder, which has none yet.
-    pub fn write_qlog(&mut self, folder: &Path) {
-        self.qlog = Some(Qlog::new(folder));
-    }
-
-    /// The time the run has reached, s.
-    pub fn now_s(&self) -> f64 {
-        seconds(self.now)
-    }
-
-    /// The time at which the run ends, s.
-    pub fn duration_s(&self) -> f64 {
-        self.scenario.measure.duration_s.get()
-    }
-
-    /// Continues the run to `time_s`, or to its end if that is earlier.
-    pub fn run_until(&mut self, time_s: f64) {
-        let until = from_seconds(time_s.min(self.duration_s()));
-        while let Some((time, event)) = self.calendar.pop(until) {
-            self.now = time;
-            self.handle(event);
-        }
-        self.now = self.now.max(until);
-    }
-
-    /// The samples so far.
-    pub fn so_far(&self) -> &Record {
-        self.recorder.so_far()
-    }
-
-    /// Runs to the end and returns the measurements.
-    pub fn finish(mut self) -> Record {
-        self.run_until(self.duration_s());
-        let end = self.snapshot();
-        self.recorder.finish(end, &self.scenario)
-    }
-
-    /// As [`finish`](Self::finish), with [`write_qlog`](Self::write_qlog).
-    ///
-    /// # Errors
-    /// If a qlog file could not be written.
-    pub fn finish_with_qlog(self) -> io::Result<Record> {
-        let qlog = self.qlog.clone();
-        let record = self.finish(); // which closes the files
-        qlog.map_or(Ok(()), |qlog| qlog.check())?;
-        Ok(record)
-    }
-
     fn handle(&mut self, event: Event) {
         match event {
             Event::Hop(packet) => self.hop(packet),
-            Event::Overtaking(link) => {
-                while let Some(packet) = self.links.take(self.now, link) {
-                    self.hop(packet);
-                }
-            }
-            Event::Return {
-                connection,
-                datagram,
-            } => self.receive(connection, Side::Sender, datagram),
+            Event::Overtaking(link) => self.overtaking(link),
+            Event::Start(link) => self.start(link),
+            Event::Frame(source) => self.send_frame(source),
+            Event::Feedback(source) => self.send_feedback(source),
+            Event::Report(source) => self.media[source as usize].on_report(),
             Event::Timer { connection, side } => self.on_timer(connection, side),
             Event::OpenPath { connection, path } => {
                 self.act(connection, |connection, now| {
@@ -261,9 +254,14 @@ impl Simulation {
         let arrived = connection.pair.receive(self.now, side, datagram);
         connection.received += arrived.in_order;
         let is_complete = connection.is_complete();
-        let row = self.row(user, path);
+        let row = self.slots[user].first_path as usize + path;
         self.totals[row].delivered_bytes += arrived.first;
         self.users[user].0 += arrived.in_order;
+        while let Some(message) = connection.deliver_message() {
+            self.users[user].1 += 1;
+            let Message { sent_at, bytes, .. } = message;
+            self.recorder.transfer(user, sent_at, bytes, self.now);
+        }
         if is_complete {
             self.complete(number);
         } else {
@@ -289,62 +287,6 @@ impl Simulation {
             self.calendar.push(time, Event::Timer { connection, side });
         }
     }
-
-    fn send(&mut self, number: u32, datagram: Datagram) {
-        let Some(connection) = &mut self.connections[number as usize] else {
-            return;
-        };
-        let leaves_at = connection.host.leaves_at(self.now, datagram.path);
-        let slot = &self.slots[connection.user];
-        let row = slot.first_path as usize + datagram.path;
-        self.totals[row].sent_packets += 1;
-        let packet = Packet {
-            sent_at: self.now,
-            connection: number,
-            row,
-            flow: slot.flow as usize,
-            hops: 0,
-            datagram,
-        };
-        if leaves_at == self.now {
-            self.hop(packet);
-        } else {
-            self.calendar.push(leaves_at, Event::Hop(packet));
-        }
-    }
-
-    fn acknowledge(&mut self, number: u32, datagram: Datagram) {
-        let Some(connection) = &self.connections[number as usize] else {
-            return;
-        };
-        let flow = self.slots[connection.user].flow as usize;
-        let delay = self.routes[flow][datagram.path].return_delay;
-        let event = Event::Return {
-            connection: number,
-            datagram,
-        };
-        let delay = delay + self.reordering.delay();
-        self.calendar.push(self.now + delay, event);
-    }
-
-    /// A packet goes to the next link, or to the receiver.
-    fn hop(&mut self, packet: Packet) {
-        let (row, number) = (packet.row, packet.connection);
-        let route = &self.routes[packet.flow][packet.datagram.path];
-        match self.links.step(self.now, route, packet) {
-            Step::Crosses(at, packet) => {
-                let at = at + self.reordering.delay();
-                self.calendar.push(at, Event::Hop(packet));
-            }
-            Step::Overtaking(at, link) => self.calendar.push(at, Event::Overtaking(link)),
-            Step::Lost(cause) => self.totals[row].lost[cause as usize] += 1,
-            Step::Arrived(packet) => {
-                self.totals[row].delivered_packets += 1;
-                self.totals[row].one_way_sum_s += seconds(self.now - packet.sent_at);
-                self.receive(number, Side::Receiver, packet.datagram);
-            }
-        }
-    }
 }
 
 fn settings(scenario: &Scenario) -> Settings {
@@ -352,6 +294,7 @@ fn settings(scenario: &Scenario) -> Settings {
     let buffer = u64::from(tcp.receive_buffer_packets.get()) * u64::from(tcp.packet_bytes.get());
     Settings {
         datagram_bytes: (tcp.packet_bytes.get() - UDP_HEADERS) as u16,
+        ecn: tcp.ecn != Ecn::Off,
         delayed_acks: tcp.delayed_acks,
         receive_bytes: NonZeroU64::new(buffer).unwrap_or(NonZeroU64::MIN),
     }

@@ -1,6 +1,7 @@
 //! QUIC in virtual time: laws, shares, random networks and qlog.
 
 mod bbr;
+mod features;
 mod laws;
 mod qlog;
 mod random;

@@ -2,7 +2,7 @@
 
 use anabranch_control::RULES;
 use anabranch_quic::Simulation;
-use anabranch_scenario::{Record, Scenario};
+use anabranch_scenario::{Record, Scenario, Virtual};
 
 /// A link of 12 Mbps and 40 ms, with a queue of four bandwidth-delay products.
 fn scenario(rule: &str) -> Scenario {

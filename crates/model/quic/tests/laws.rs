@@ -7,7 +7,7 @@ use std::thread;
 use anabranch_control::RULES;
 use anabranch_quic::Simulation;
 use anabranch_scenario::columns::Column;
-use anabranch_scenario::{Inputs, Record, Scenario, Scheduler};
+use anabranch_scenario::{Inputs, Record, Scenario, Scheduler, Virtual};
 
 fn scenario(text: &str) -> Scenario {
     Scenario::parse(text.as_bytes(), "a test", &[]).unwrap_or_else(|error| panic!("{error}"))
@@ -288,33 +288,15 @@ fn what_is_not_available_is_refused() {
         refused(&set("tcp.scheduler", "round-robin")),
         "tcp.scheduler: round-robin is not available on quic; run it with --on sim"
     );
-    let way_back = "[{ links = ['R1'], back = ['R2'] }]";
+    let gateway =
+        "{ gateway = { clients = 2, rate_per_s = 1, size.exponential.mean_bytes = 1e4 } }";
     assert_eq!(
-        refused(&set("flows[0].paths", way_back)),
-        "flows.user.paths: a way back over links (back) is not available on quic; run it with --on sim"
+        refused(&set("flows[0].workload", gateway)),
+        "flows.user.workload: a gateway is not available on quic; run it with --on sim"
     );
     assert_eq!(
-        refused(&set("tcp.ecn", "true")),
-        "tcp.ecn: ECN is not available on quic; run it with --on sim"
-    );
-    assert_eq!(
-        refused(&set("links.R1.queue.fq_codel", "{}")),
-        "links.R1.queue: fq_codel is not available on quic; run it with --on sim"
-    );
-    let messages = "{ messages = { size_bytes = 9, interval_ms = 9 } }";
-    assert_eq!(
-        refused(&set("flows[0].workload", messages)),
-        "flows.user.workload: a workload of messages is not available on quic; run it with --on sim"
-    );
-    assert_eq!(
-        refused(
-            &[
-                set("flows[0].paths", "[['R1']]"),
-                set("flows[0].workload", "{ media = { rate_mbps = 1 } }"),
-            ]
-            .concat()
-        ),
-        "flows.user.workload: a media source is not available on quic; run it with --on sim"
+        refused(&set("tcp.recovery", "newreno")),
+        "tcp.recovery: newreno is not available on quic; run it with --on sim or kernel"
     );
     assert_eq!(
         refused(&set("flows[0].packet_bytes", "1300")),

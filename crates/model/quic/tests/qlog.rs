@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anabranch_quic::Simulation;
-use anabranch_scenario::Scenario;
+use anabranch_scenario::{Scenario, Virtual};
 
 /// An empty folder.
 fn folder(name: &str) -> PathBuf {
@@ -37,8 +37,8 @@ fn simulation() -> Simulation {
 fn each_end_of_each_connection_has_a_file() {
     let folder = folder("qlog");
     let mut run = simulation();
-    run.write_qlog(&folder);
-    run.finish_with_qlog().expect("all files can be written");
+    run.write_log(&folder);
+    run.finish_with_log().expect("all files can be written");
     let files = fs::read_dir(&folder).expect("it is there");
     let mut names: Vec<_> = files
         .map(|file| file.expect("readable").file_name().into_string())
@@ -64,8 +64,8 @@ fn a_file_that_exists_is_not_replaced() {
     let file = folder.join("connection-1-receiver.sqlog");
     fs::write(&file, "kept").expect("the folder can be written");
     let mut run = simulation();
-    run.write_qlog(&folder);
-    let error = run.finish_with_qlog().err();
+    run.write_log(&folder);
+    let error = run.finish_with_log().err();
     let error = error.map(|error| error.to_string()).unwrap_or_default();
     assert!(error.starts_with(&file.display().to_string()), "{error}");
     assert_eq!(fs::read_to_string(&file).expect("it is there"), "kept");

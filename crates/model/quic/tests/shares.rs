@@ -1,7 +1,7 @@
 //! Each rule's share of a bottleneck, beside the simulator's.
 
 use anabranch_control::{Info, RULES};
-use anabranch_scenario::{Record, Scenario};
+use anabranch_scenario::{Record, Scenario, Virtual};
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_quic::Simulation;
 use anabranch_quic::watch::{Advice, Load, PathWatch};
-use anabranch_scenario::{Record, Scenario};
+use anabranch_scenario::{Record, Scenario, Virtual};
 
 /// One way, ms.
 const DELAY: u64 = 10;

@@ -78,6 +78,24 @@ pub fn expected_one_of(word: &str, known: &[&str]) -> String {
     format!("expected {one_of}{shown}{more}{}", suggestion(word, known))
 }
 
+/// The backends that a refusal recommends.
+const OF_PACKETS: &[&str] = &["sim", "quic", "kernel"];
+
+/// The sentence by which `backend` refuses what the backends `on` have: the key, the name, and the
+/// remedy, a backend of packets, because equations are about something else.
+pub fn refusal(key: &str, name: &str, backend: &str, on: &[&str]) -> String {
+    let able: Vec<&str> = on
+        .iter()
+        .copied()
+        .filter(|it| OF_PACKETS.contains(it))
+        .collect();
+    let able = match &able[..] {
+        [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
+        _ => able.concat(),
+    };
+    format!("{key}: {name} is not available on {backend}; run it with --on {able}")
+}
+
 /// " (did you mean b?)" if one of the known words is similar.
 fn suggestion(word: &str, known: &[&str]) -> String {
     let lower = word.to_lowercase();

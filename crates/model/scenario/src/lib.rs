@@ -27,8 +27,10 @@
 //! ```
 
 mod error;
+mod features;
 mod file;
 mod load;
+pub mod media;
 mod memory;
 mod model;
 mod origin;
@@ -37,11 +39,13 @@ mod resolve;
 mod scenario;
 pub mod seed;
 pub mod users;
+mod virtual_time;
 mod warnings;
 
 pub use anabranch_net::time;
 
-pub use error::{Error, algorithm, expected_one_of};
+pub use error::{Error, algorithm, expected_one_of, refusal};
+pub use features::{BACKENDS, Feature};
 pub use file::bounded::read as read_file;
 pub use file::document::Document;
 pub use file::key::{Fault, Key};
@@ -65,3 +69,4 @@ pub use origin::Inputs;
 pub use record::columns::Record;
 pub use record::{columns, recorder};
 pub use scenario::Scenario;
+pub use virtual_time::Virtual;

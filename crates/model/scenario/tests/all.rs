@@ -2,10 +2,12 @@
 
 mod columns;
 mod errors;
+mod features;
 mod impairments;
 mod inputs;
 mod laws;
 mod link_traces;
+mod page;
 mod phrases;
 mod recorder;
 mod schedulers;

@@ -1,16 +1,10 @@
 //! The table of schedulers: what is made from it, and its page.
 
 use std::fmt::Write;
-use std::{env, fs};
 
 use anabranch_scenario::{Scenario, Scheduler, schema};
 
-const PAGE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../../docs/reference/schedulers.md"
-);
-const BEGIN: &str = "<!-- table: UPDATE_GOLDEN=1 cargo test -p anabranch-scenario schedulers -->\n";
-const END: &str = "<!-- end of table -->\n";
+use crate::page;
 
 fn scenario(scheduler: &str) -> Result<Scenario, String> {
     let text = "algorithm = 'lia'\nmeasure.duration_s = 1\nlinks.L.rate_mbps = 1\n\
@@ -68,12 +62,5 @@ fn table() -> String {
 
 #[test]
 fn the_page_of_schedulers_has_the_table() {
-    let page = fs::read_to_string(PAGE).expect("docs/reference/schedulers.md is in the tree");
-    let (before, rest) = page.split_once(BEGIN).expect("the table begins");
-    let (found, after) = rest.split_once(END).expect("the table ends");
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(PAGE, format!("{before}{BEGIN}{}{END}{after}", table())).expect("it is written");
-    } else {
-        assert_eq!(found, table(), "{BEGIN}");
-    }
+    page::has_table("schedulers", &table());
 }

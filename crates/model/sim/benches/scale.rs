@@ -5,7 +5,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anabranch_scenario::Scenario;
+use anabranch_scenario::{Scenario, Virtual};
 use anabranch_sim::Simulation;
 
 use common::{scenario, thread_ns};

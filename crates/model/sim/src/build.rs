@@ -1,7 +1,7 @@
 //! Builds the parts of a simulation from a scenario.
 
 use anabranch_control::AnyController;
-use anabranch_net::{Dice, Time};
+use anabranch_net::{AnyLink, Dice, Time};
 use anabranch_scenario as scenario;
 use anabranch_scenario::Scenario;
 use anabranch_scenario::seed::{element_seed, kind};
@@ -9,7 +9,6 @@ use anabranch_scenario::time::{from_seconds, seconds};
 
 use crate::connection::subflow::Route;
 use crate::network::Network;
-use crate::transmitter::Transmitter;
 
 /// The part of its users' connections that a flow determines.
 #[derive(Debug)]
@@ -21,9 +20,11 @@ pub(crate) struct Plan {
 
 /// The links, without packets.
 pub(crate) fn network(scenario: &Scenario, seed: u64) -> Network {
-    Network::new(scenario.links.iter().enumerate().map(|(index, link)| {
-        Transmitter::new(&link.config, element_seed(seed, kind::LINKS, index))
-    }))
+    Network::new(
+        scenario.links.iter().enumerate().map(|(index, link)| {
+            AnyLink::new(&link.config, element_seed(seed, kind::LINKS, index))
+        }),
+    )
 }
 
 /// The plan of each flow; the routes are added to `network`.

@@ -5,7 +5,7 @@
 //! a pure delay, or over links if the path names them (`back`).
 //!
 //! ```
-//! use anabranch_scenario::Scenario;
+//! use anabranch_scenario::{Scenario, Virtual};
 //! use anabranch_sim::Simulation;
 //!
 //! let text = b"
@@ -29,7 +29,6 @@ mod ecn;
 mod network;
 mod prefetch;
 mod simulation;
-mod transmitter;
 
 pub use simulation::Simulation;
 pub use simulation::steering::{PathState, Steered, Steering};

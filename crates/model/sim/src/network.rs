@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 
 use anabranch_capture::Capture;
-use anabranch_net::{Cause, Fate, Offer, Time};
+use anabranch_net::{AnyLink, Cause, Fate, Mark, Offer, Step, Time};
 
 use crate::calendar::{Calendar, Event};
 use crate::ecn::Bits;
-use crate::transmitter::Transmitter;
 
 /// Counts the packets of a path or of a connection.
 pub(crate) type PacketNumber = u64;
@@ -50,6 +49,12 @@ impl Packet {
         } else {
             Content::Data
         }
+    }
+}
+
+impl Mark for Packet {
+    fn mark(&mut self) {
+        self.bits.set(Bits::MARKED);
     }
 }
 
@@ -100,9 +105,30 @@ impl<T> Line<T> {
 }
 
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly every place of a route is a link"
+)]
+enum Transmitter {
+    Link(AnyLink<Packet>),
+    /// No link: packets that pass are captured.
+    Tap,
+}
+
+#[derive(Debug)]
 struct Wire {
-    link: Transmitter<Packet>,
+    link: Transmitter,
     line: Line<Packet>,
+}
+
+impl Wire {
+    /// The link; `None` for a tap.
+    fn link(&mut self) -> Option<&mut AnyLink<Packet>> {
+        match &mut self.link {
+            Transmitter::Link(link) => Some(link),
+            Transmitter::Tap => None,
+        }
+    }
 }
 
 /// The return line of all paths with the same return delay: pure delay, no queue, no loss.
@@ -128,10 +154,10 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub fn new(links: impl Iterator<Item = Transmitter<Packet>>) -> Network {
+    pub fn new(links: impl Iterator<Item = AnyLink<Packet>>) -> Network {
         let wires = links
             .map(|link| Wire {
-                link,
+                link: Transmitter::Link(link),
                 line: Line::new(),
             })
             .collect();
@@ -161,9 +187,8 @@ impl Network {
         }) as u32
     }
 
-    pub fn links(&mut self) -> impl Iterator<Item = &mut Transmitter<Packet>> {
-        let links = self.wires.iter_mut().map(|wire| &mut wire.link);
-        links.filter(|link| !matches!(link, Transmitter::Tap))
+    pub fn links(&mut self) -> impl Iterator<Item = &mut AnyLink<Packet>> {
+        self.wires.iter_mut().filter_map(Wire::link)
     }
 
     /// Adds a tap, to be put into routes.
@@ -192,9 +217,10 @@ impl Network {
     pub fn send(&mut self, now: Time, packet: Packet) -> Result<(), Cause> {
         let number = self.hops[packet.hop as usize];
         let wire = &mut self.wires[number as usize];
-        let (Transmitter::Fifo(link), false) = (&mut wire.link, packet.bits.has(Bits::CAPABLE))
+        let (Transmitter::Link(AnyLink::Plain(link)), false) =
+            (&mut wire.link, packet.bits.has(Bits::CAPABLE))
         else {
-            return self.send_marking(now, number, packet);
+            return self.send_any(now, number, packet);
         };
         match link.offer(now, u32::from(packet.bytes)) {
             Fate::Delivered { at } => {
@@ -207,102 +233,66 @@ impl Network {
         }
     }
 
-    /// Offers a packet that may be marked, or any packet to a link of another kind.
+    /// Offers a packet that may be marked, or any packet to a link of another kind, or captures it.
     #[cold]
-    fn send_marking(&mut self, now: Time, number: u32, mut packet: Packet) -> Result<(), Cause> {
+    fn send_any(&mut self, now: Time, number: u32, packet: Packet) -> Result<(), Cause> {
         let wire = &mut self.wires[number as usize];
-        let (bytes, capable) = (u32::from(packet.bytes), packet.bits.has(Bits::CAPABLE));
-        let (fate, marked, behind) = match &mut wire.link {
-            Transmitter::Fifo(link) => {
-                let (fate, marked) = link.offer_ecn_capable(now, bytes);
-                (fate, marked, 0)
-            }
-            Transmitter::Impaired(impaired) => {
-                let crossing = impaired.link.offer(now, bytes, capable);
-                (crossing.fate, crossing.marked, crossing.behind)
-            }
-            Transmitter::Queued(_) | Transmitter::Tap => return self.enqueue(now, number, packet),
+        let Transmitter::Link(link) = &mut wire.link else {
+            return self.pass(now, packet);
         };
-        if marked {
-            packet.bits.set(Bits::MARKED);
-        }
-        let at = match fate {
-            Fate::Delivered { at } => at,
-            Fate::Dropped(cause) => return Err(cause),
+        let offer = Offer {
+            packet,
+            bytes: packet.bytes.into(),
+            flow: u64::from(packet.connection) << 16 | u64::from(packet.path),
+            ecn_capable: packet.bits.has(Bits::CAPABLE),
+            low_delay: packet.bits.has(Bits::SCALABLE) || packet.bits.has(Bits::MARKED),
         };
-        if let Transmitter::Impaired(impaired) = &mut wire.link
-            && let Some(overtaking) = &mut impaired.overtaking
-        {
-            overtaking.push(at, behind, packet);
-            self.calendar.push(at, Event::Overtaking(number));
-        } else if wire.line.push(at, packet) {
-            self.calendar.push(at, Event::Link(number));
+        match link.offer(now, offer) {
+            Step::Arrives(at, packet) => {
+                if wire.line.push(at, packet) {
+                    self.calendar.push(at, Event::Link(number));
+                }
+            }
+            Step::Overtaking(at) => self.calendar.push(at, Event::Overtaking(number)),
+            Step::Waits(start) => {
+                if link.has_dropped() {
+                    self.calendar.push(now, Event::Dropped(number));
+                }
+                if let Some(time) = start {
+                    self.calendar.push(time, Event::Start(number));
+                }
+            }
+            Step::Lost(_, cause) => return Err(cause),
         }
         Ok(())
     }
 
     /// The next packet that has arrived over a link whose packets may overtake one another.
     pub fn overtaking(&mut self, number: u32, now: Time) -> Option<Packet> {
-        let Transmitter::Impaired(impaired) = &mut self.wires[number as usize].link else {
-            return None;
-        };
-        let (_, packet) = impaired.overtaking.as_mut()?.take(now)?;
+        let (_, packet) = self.wires[number as usize].link()?.leave(now)?;
         Some(packet)
-    }
-
-    /// Offers `packet` to a link with real queues, or captures it.
-    #[cold]
-    fn enqueue(&mut self, now: Time, number: u32, packet: Packet) -> Result<(), Cause> {
-        let Transmitter::Queued(link) = &mut self.wires[number as usize].link else {
-            return self.pass(now, packet);
-        };
-        let planned = link.next_start();
-        link.offer(
-            now,
-            Offer {
-                packet,
-                bytes: packet.bytes.into(),
-                flow: u64::from(packet.connection) << 16 | u64::from(packet.path),
-                ecn_capable: packet.bits.has(Bits::CAPABLE),
-                low_delay: packet.bits.has(Bits::SCALABLE) || packet.bits.has(Bits::MARKED),
-            },
-        );
-        if link.has_dropped() {
-            self.calendar.push(now, Event::Dropped(number));
-        }
-        if planned.is_none()
-            && let Some(time) = link.next_start()
-        {
-            self.calendar.push(time, Event::Start(number));
-        }
-        Ok(())
     }
 
     /// Starts the transmission that is due on a link with real queues.
     pub fn start(&mut self, now: Time, number: u32) {
         let wire = &mut self.wires[number as usize];
-        let Transmitter::Queued(link) = &mut wire.link else {
+        let Transmitter::Link(link) = &mut wire.link else {
             return;
         };
-        if let Some(mut departure) = link.start(now) {
-            if departure.marked {
-                departure.packet.bits.set(Bits::MARKED);
-            }
-            if wire.line.push(departure.at, departure.packet) {
-                self.calendar.push(departure.at, Event::Link(number));
-            }
+        if let Some((at, packet)) = link.leave(now)
+            && wire.line.push(at, packet)
+        {
+            self.calendar.push(at, Event::Link(number));
         }
-        if let Some(time) = link.next_start() {
+        if let Some(time) = link.next_leave() {
             self.calendar.push(time, Event::Start(number));
         }
     }
 
     /// The packets that a link with real queues dropped since the last call.
     pub fn take_dropped(&mut self, number: u32) -> Vec<(Packet, Cause)> {
-        match &mut self.wires[number as usize].link {
-            Transmitter::Queued(link) => link.take_dropped().collect(),
-            _ => Vec::new(),
-        }
+        let link = self.wires[number as usize].link();
+        link.map_or_else(Vec::new, |link| link.take_dropped().collect())
     }
 
     /// Sends `ack` over its return line. Inlined always: captured paths call it, too.

@@ -1,13 +1,14 @@
 //! One run of a scenario: its state and its event loop.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_control::{AnyController, External};
 use anabranch_net::{Cause, Time};
 use anabranch_scenario::recorder::{PathTotals, Recorder, Snapshot};
-use anabranch_scenario::time::{from_seconds, seconds};
 use anabranch_scenario::users::{controllers, planned, user_slots};
-use anabranch_scenario::{Record, Scenario};
+use anabranch_scenario::{Record, Scenario, Virtual};
 
 use crate::build::{self, Plan};
 use crate::calendar::Event;
@@ -15,7 +16,7 @@ use crate::connection::tcp::Tcp;
 use crate::connection::{Connection, World};
 use crate::network::{Content, Network, Packet, PacketNumber};
 use crate::prefetch::prefetch;
-use media::Source;
+use anabranch_scenario::media::Source;
 use users::User;
 
 mod capture;
@@ -37,8 +38,7 @@ const AHEAD: usize = 4;
 
 /// A run of a scenario with one seed, in virtual time.
 ///
-/// All state is in this one value and addressed by index. The same scenario and seed give the same
-/// bits on every machine, however the run is cut into [`run_until`](Simulation::run_until)s.
+/// All state is in this one value and addressed by index. See [`Virtual`] for what it does.
 #[derive(Debug)]
 pub struct Simulation {
     scenario: Scenario,
@@ -57,6 +57,43 @@ pub struct Simulation {
     /// Totals of connections that are over, per path row.
     retired: Vec<PathTotals>,
     recorder: Recorder,
+}
+
+impl Virtual for Simulation {
+    fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    #[inline]
+    fn step(&mut self, until: Time) -> bool {
+        let Some((time, event)) = self.network.calendar.due(until) else {
+            self.now = self.now.max(until);
+            return false;
+        };
+        self.now = time;
+        self.handle(event);
+        true
+    }
+
+    fn so_far(&self) -> &Record {
+        self.recorder.so_far()
+    }
+
+    fn write_log(&mut self, folder: &Path) {
+        self.capture_in(folder);
+    }
+
+    fn conclude(mut self) -> (Record, io::Result<()>) {
+        let capture = self.network.capture.take();
+        let log = capture.map_or(Ok(()), |capture| capture.finish(self.now));
+        let end = self.snapshot();
+        self.record_media();
+        (self.recorder.finish(end, &self.scenario), log)
+    }
 }
 
 impl Simulation {
@@ -105,39 +142,6 @@ impl Simulation {
             recorder: Recorder::new(start, slots.clone()),
             users: slots.into_iter().map(User::new).collect(),
         }
-    }
-
-    /// The time the run has reached, s.
-    pub fn now_s(&self) -> f64 {
-        seconds(self.now)
-    }
-
-    /// The time at which the run ends, s.
-    pub fn duration_s(&self) -> f64 {
-        self.scenario.measure.duration_s.get()
-    }
-
-    /// Continues the run to `time_s`, or to its end if that is earlier.
-    pub fn run_until(&mut self, time_s: f64) {
-        let until = from_seconds(time_s.min(self.duration_s()));
-        while let Some((time, event)) = self.network.calendar.due(until) {
-            self.now = time;
-            self.handle(event);
-        }
-        self.now = self.now.max(until);
-    }
-
-    /// The samples so far.
-    pub fn so_far(&self) -> &Record {
-        self.recorder.so_far()
-    }
-
-    /// Runs to the end and returns the measurements.
-    pub fn finish(mut self) -> Record {
-        self.run_until(self.duration_s());
-        let end = self.snapshot();
-        self.record_media();
-        self.recorder.finish(end, &self.scenario)
     }
 
     #[inline]

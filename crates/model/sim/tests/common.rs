@@ -1,7 +1,7 @@
 //! Shared by the tests of the simulator.
 
 use anabranch_scenario::columns::Column;
-use anabranch_scenario::{Record, Scenario};
+use anabranch_scenario::{Record, Scenario, Virtual};
 use anabranch_sim::Simulation;
 
 /// Payload of a full packet, bytes: 1500 and a header of 52, the defaults.

@@ -6,7 +6,7 @@
 //! needs two hours to the first of 25 000.
 
 use anabranch_control::RULES;
-use anabranch_scenario::{Record, Scenario};
+use anabranch_scenario::{Record, Scenario, Virtual};
 use anabranch_sim::Simulation;
 
 use crate::common::run;

@@ -8,7 +8,7 @@ mod timeouts;
 
 use std::thread;
 
-use anabranch_scenario::{Record, Recovery, Scenario};
+use anabranch_scenario::{Record, Recovery, Scenario, Virtual};
 use anabranch_sim::Simulation;
 use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Links whose rate, delay and loss follow a trace.
 
-use anabranch_scenario::{Inputs, Record, Scenario};
+use anabranch_scenario::{Inputs, Record, Scenario, Virtual};
 use anabranch_sim::Simulation;
 
 use crate::common::bits;

@@ -1,5 +1,6 @@
 //! A connection from a user to the server: both sockets, the data to send and the data received.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -30,6 +31,26 @@ pub enum Payload {
         /// Bytes not written to the socket yet.
         unwritten: u64,
     },
+    /// Messages, one behind the other.
+    Messages {
+        /// Messages that the server does not have yet.
+        waiting: VecDeque<Message>,
+        /// Bytes submitted.
+        submitted: u64,
+        /// Bytes not written to the socket yet.
+        unwritten: u64,
+    },
+}
+
+/// A message of an application.
+#[derive(Clone, Copy, Debug)]
+pub struct Message {
+    /// When it was submitted.
+    pub sent_at: Time,
+    /// Size, bytes.
+    pub bytes: u64,
+    /// Where it ends among the data of its connection.
+    end: u64,
 }
 
 /// Both ends of a connection.
@@ -103,14 +124,49 @@ pub fn reset_on_close(socket: &Socket) -> io::Result<()> {
 }
 
 impl Connection {
-    /// Whether there is data to write. Endless data waits until the server has accepted a multipath
-    /// connection: if the third packet of the handshake and the first data packet are both lost,
-    /// the server falls back to plain TCP (RFC 8684, section 3.7), and the user keeps one path.
+    /// Whether there is data to write. Endless data and messages wait until the server has accepted
+    /// a multipath connection: if the third packet of the handshake and the first data packet are
+    /// both lost, the server falls back to plain TCP (RFC 8684, section 3.7), and the user keeps
+    /// one path.
     pub fn has_data(&self) -> bool {
         match self.payload {
             Payload::Endless { paused } => !paused && (self.receiver.is_some() || !self.multipath),
             Payload::File { unwritten, .. } => unwritten > 0,
+            Payload::Messages { unwritten, .. } => {
+                unwritten > 0 && (self.receiver.is_some() || !self.multipath)
+            }
         }
+    }
+
+    /// Submits a message, which waits for those before it and begins a segment of its own.
+    ///
+    /// # Errors
+    /// If the connection has failed.
+    pub fn submit(&mut self, now: Time, bytes: u64) -> io::Result<()> {
+        if let Payload::Messages {
+            waiting,
+            submitted,
+            unwritten,
+        } = &mut self.payload
+        {
+            *submitted += bytes;
+            *unwritten += bytes;
+            waiting.push_back(Message {
+                sent_at: now,
+                bytes,
+                end: *submitted,
+            });
+        }
+        self.write()
+    }
+
+    /// The next message that the server has completely.
+    pub fn deliver_message(&mut self) -> Option<Message> {
+        let Payload::Messages { waiting, .. } = &mut self.payload else {
+            return None;
+        };
+        let next = waiting.front()?;
+        (next.end <= self.received).then(|| waiting.pop_front())?
     }
 
     /// Writes as much as the socket accepts. Does not shut the socket down after a file: a closing
@@ -123,14 +179,18 @@ impl Connection {
         while self.has_data() {
             let size = match self.payload {
                 Payload::Endless { .. } => CHUNK,
-                Payload::File { unwritten, .. } => unwritten.min(CHUNK as u64) as usize,
+                Payload::File { unwritten, .. } | Payload::Messages { unwritten, .. } => {
+                    unwritten.min(CHUNK as u64) as usize
+                }
             };
             let written = match (&self.sender).write(&DATA[..size]) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 result => result?,
             };
-            if let Payload::File { unwritten, .. } = &mut self.payload {
+            if let Payload::File { unwritten, .. } | Payload::Messages { unwritten, .. } =
+                &mut self.payload
+            {
                 *unwritten -= written as u64;
             }
         }

@@ -126,6 +126,15 @@ impl Agents<'_> {
         };
         let user = connection.user;
         let result = connection.read(&mut self.buffer);
+        while let Some(message) = connection.deliver_message() {
+            self.finished[user].1 += 1;
+            self.report.transfers.push(Transfer {
+                user,
+                started_at: message.sent_at,
+                bytes: message.bytes,
+                done_at: self.clock.now(),
+            });
+        }
         let ended = result.context(format_args!("{}: its connection failed", self.name(user)))?;
         if ended {
             self.finish(number)?;

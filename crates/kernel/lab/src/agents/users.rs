@@ -1,8 +1,10 @@
 //! Actions of users: start, pause, open connections.
 
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 
 use anabranch_net::Time;
+use anabranch_scenario::Workload;
 use anabranch_scenario::time::from_seconds;
 use rustix::event::epoll;
 
@@ -43,7 +45,15 @@ impl Agents<'_> {
         if let Some(next) = begun.next {
             self.timers.push(Reverse((next, TimerEvent::Begin(user))));
         }
-        match (begun.file, self.endless[user]) {
+        let has_messages = matches!(workload, Workload::Messages(_));
+        match (begun.file, self.persistent[user]) {
+            (Some(bytes), open) if has_messages => {
+                let number = match open {
+                    Some(number) => number,
+                    None => self.open_for_messages(user)?,
+                };
+                self.submit(number, now, bytes)?;
+            }
             (Some(bytes), _) => {
                 self.open(
                     user,
@@ -56,22 +66,47 @@ impl Agents<'_> {
             }
             (None, None) => {
                 let number = self.open(user, Payload::Endless { paused: false })?;
-                self.endless[user] = Some(number);
+                self.persistent[user] = Some(number);
             }
             (None, Some(number)) => self.set_paused(number, false)?,
         }
         Ok(())
     }
 
-    /// Endless data pauses; files in transfer are completed.
+    /// Endless data pauses; files and messages in transfer are completed.
     pub(super) fn pause(&mut self, now: Time, user: usize) -> Result<(), Error> {
-        if let Some(number) = self.endless[user] {
-            self.set_paused(number, true)?;
-        }
         let slot = &self.slots[user];
         let workload = &self.scenario.flows[slot.flow as usize].workload;
+        let has_messages = matches!(workload, Workload::Messages(_));
         if let Some(resume) = slot.resumes(workload, now) {
             self.timers.push(Reverse((resume, TimerEvent::Begin(user))));
+        }
+        if let Some(number) = self.persistent[user].filter(|_| !has_messages) {
+            self.set_paused(number, true)?;
+        }
+        Ok(())
+    }
+
+    fn open_for_messages(&mut self, user: usize) -> Result<u64, Error> {
+        let payload = Payload::Messages {
+            waiting: VecDeque::new(),
+            submitted: 0,
+            unwritten: 0,
+        };
+        let number = self.open(user, payload)?;
+        self.persistent[user] = Some(number);
+        let sender = &self.connections[&number].sender;
+        sender.set_tcp_nodelay(true).context("TCP_NODELAY")?;
+        Ok(number)
+    }
+
+    fn submit(&mut self, number: u64, now: Time, bytes: u64) -> Result<(), Error> {
+        if let Some(connection) = self.connections.get_mut(&number) {
+            let user = connection.user;
+            let submitted = connection.submit(now, bytes);
+            let watched = watch_sender(&self.epoll, number, connection);
+            submitted.context(format_args!("{}: its connection failed", self.name(user)))?;
+            watched.context("epoll")?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use anabranch_net::{Backlog, Fate, ImpairedLink, Overtaking, Time};
+use anabranch_net::{AnyLink, Backlog, Cause, Fate, Mark, Offer, Step, Time};
 use anabranch_scenario::recorder::Snapshot;
 use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::from_seconds;
@@ -13,7 +13,7 @@ use anabranch_scenario::{Path, Scenario};
 use crate::error::Error;
 use crate::hosts::address;
 use crate::network::ledger::{Ledger, SequenceRange};
-use crate::network::packet::{Packet, Segment, destination};
+use crate::network::packet::{Packet, Segment, destination, flow};
 
 /// A device that sends and receives packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Device {
     Server,
 }
 
-/// Way of packets from the server to a user.
+/// Way of packets from the server to a user of a path that names no links for its way back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReturnWay {
     /// After the return delay of their path, as in the simulator.
@@ -38,8 +38,9 @@ pub enum ReturnWay {
 /// Observes every packet that is offered to a link.
 pub trait Tap {
     /// At `now`, `packet` was offered to `link`, found `waiting` packets in its queue and had
-    /// `fate`, whose time is the latest if it is displaced by a number of packets. The number of a
-    /// link's second instance is its own plus the number of links.
+    /// `fate`, whose time is the latest if it is displaced by a number of packets. With CoDel or
+    /// FQ-CoDel `now` is when its fate is known: when its transmission starts, or it is dropped.
+    /// The number of a link's second instance is its own plus the number of links.
     fn offered(&mut self, now: Time, link: usize, waiting: Backlog, packet: &Packet, fate: Fate);
 
     /// Called by the forwarder again and again: an error ends the run.
@@ -68,9 +69,9 @@ pub struct Delivery {
 /// its path; from the server to a user see [`ReturnWay`].
 #[derive(Debug)]
 pub struct Emulator<T> {
-    links: Vec<ImpairedLink>,
-    /// The links whose packets may overtake one another, and the packets on them.
-    overtaking: Vec<(usize, Overtaking<Transit>)>,
+    links: Vec<AnyLink<Transit>>,
+    /// The links that have packets themselves, because those wait or may overtake one another.
+    holding: Vec<usize>,
     /// Routes by row of the path table.
     paths: Vec<Route>,
     /// The row of each user's first path.
@@ -117,6 +118,11 @@ enum Direction {
     Return { row: usize },
 }
 
+/// None is marked: the lab's packets are not ECN-capable.
+impl Mark for Transit {
+    fn mark(&mut self) {}
+}
+
 impl<T: Tap> Emulator<T> {
     /// The links of a scenario, without packets. `slots` are its users.
     pub fn new(
@@ -132,20 +138,14 @@ impl<T: Tap> Emulator<T> {
         };
         let configs = scenario.links.iter().map(|link| &link.config);
         let links = std::iter::repeat_n(configs, instances).flatten();
-        let links = links.enumerate();
-        let reordering = links
-            .clone()
-            .filter(|(_, config)| config.impairments.may_reorder());
+        let links: Vec<AnyLink<Transit>> = links
+            .enumerate()
+            .map(|(index, config)| AnyLink::new(config, element_seed(seed, kind::LINKS, index)))
+            .collect();
+        let holds = |index: &usize| !matches!(links[*index], AnyLink::Plain(_));
         Emulator {
-            overtaking: reordering
-                .map(|(index, _)| (index, Overtaking::default()))
-                .collect(),
-            links: links
-                .map(|(index, config)| {
-                    let seed = element_seed(seed, kind::LINKS, index);
-                    ImpairedLink::new(config.clone(), seed)
-                })
-                .collect(),
+            holding: (0..links.len()).filter(holds).collect(),
+            links,
             paths: slots
                 .iter()
                 .flat_map(|slot| &scenario.flows[slot.flow as usize].paths)
@@ -187,34 +187,50 @@ impl<T: Tap> Emulator<T> {
         }
     }
 
-    /// Time at which the next packet arrives at a hop.
+    /// Time at which the next packet arrives at a hop or leaves a queue.
     pub fn next_due(&self) -> Option<Time> {
-        let on_others = self.transits.peek().map(|Reverse(transit)| transit.due);
-        let overtaking = self.overtaking.iter().filter_map(|(_, link)| link.next());
-        overtaking.chain(on_others).min()
+        let arrives = self.transits.peek().map(|Reverse(transit)| transit.due);
+        let holding = self.holding.iter();
+        let leave = holding.filter_map(|&index| self.links[index].next_leave());
+        leave.chain(arrives).min()
     }
 
-    /// Removes the packet that arrives at a hop at this time, which is the next.
+    /// Removes the packet that arrives at a hop at this time, which is the next; `None` if one
+    /// leaves a queue instead, or all that waited in it were dropped.
     fn pop(&mut self, due: Time) -> Option<Transit> {
-        for (_, link) in &mut self.overtaking {
-            if let Some((due, transit)) = link.take(due) {
-                return Some(Transit { due, ..transit });
-            }
+        let is_due = |index: &&usize| self.links[**index].next_leave() == Some(due);
+        let Some(&index) = self.holding.iter().find(is_due) else {
+            return self.transits.pop().map(|Reverse(transit)| transit);
+        };
+        let link = &mut self.links[index];
+        let waiting = link.queue(due);
+        let left = link.leave(due);
+        self.lose_dropped(due, index);
+        let (at, transit) = left?;
+        if at <= due {
+            return Some(Transit { due: at, ..transit });
         }
-        self.transits.pop().map(|Reverse(transit)| transit)
+        let fate = Fate::Delivered { at };
+        self.tap.offered(due, index, waiting, &transit.packet, fate);
+        let transit = self.transit(at, transit.hops, transit.direction, transit.packet);
+        self.transits.push(Reverse(transit));
+        None
     }
 
     /// Moves packets on until `now`, and returns the next one that is due at a device by then.
     /// `None` if there is no other: the time of every link is `now`.
     pub fn deliver(&mut self, now: Time) -> Option<Delivery> {
         while let Some(next) = self.next_due().filter(|&due| due <= now) {
+            let Some(transit) = self.pop(next) else {
+                continue;
+            };
             let Transit {
                 due,
                 hops,
                 direction,
                 packet,
                 ..
-            } = self.pop(next)?;
+            } = transit;
             if self.next_link(direction, hops).is_some() {
                 self.pass(due, direction, hops, packet);
                 continue;
@@ -268,29 +284,62 @@ impl<T: Tap> Emulator<T> {
             let transit = self.transit(now, hops, direction, packet);
             return self.transits.push(Reverse(transit));
         };
+        let transit = self.transit(now, hops + 1, direction, packet);
         let link = &mut self.links[index];
+        let waits = matches!(link, AnyLink::Queued(_));
+        // A link on which packets overtake one another keeps the packet that the observer is shown.
+        let kept = matches!(link, AnyLink::Impaired(_)).then(|| transit.packet.clone());
         let waiting = link.queue(now);
-        let crossing = link.offer(now, packet.bytes.len() as u32, false);
-        let fate = crossing.fate;
-        self.tap.offered(now, index, waiting, &packet, fate);
-        match (fate, direction) {
-            (Fate::Delivered { at }, _) => {
-                let transit = self.transit(at, hops + 1, direction, packet);
-                let mut reordering = self.overtaking.iter_mut();
-                match reordering.find(|(link, _)| *link == index) {
-                    Some((_, link)) => link.push(at, crossing.behind, transit),
-                    None => self.transits.push(Reverse(transit)),
-                }
+        let bytes = transit.packet.bytes.len() as u32;
+        let offer = Offer {
+            bytes,
+            flow: if waits {
+                flow(&transit.packet.bytes)
+            } else {
+                0
+            },
+            ecn_capable: false,
+            low_delay: false,
+            packet: transit,
+        };
+        match link.offer(now, offer) {
+            Step::Arrives(at, transit) => {
+                let fate = Fate::Delivered { at };
+                self.tap.offered(now, index, waiting, &transit.packet, fate);
+                self.transits.push(Reverse(Transit { due: at, ..transit }));
             }
-            (
-                Fate::Dropped(cause),
-                Direction::Forward {
-                    row,
-                    range: Some(range),
-                    ..
-                },
-            ) => self.paths[row].ledger.lost(&range, cause),
-            (Fate::Dropped(_), _) => {}
+            Step::Overtaking(at) => {
+                let fate = Fate::Delivered { at };
+                kept.inspect(|packet| self.tap.offered(now, index, waiting, packet, fate));
+            }
+            Step::Waits(_) => self.lose_dropped(now, index),
+            Step::Lost(transit, cause) => {
+                self.tap
+                    .offered(now, index, waiting, &transit.packet, Fate::Dropped(cause));
+                self.lose(transit.direction, cause);
+            }
+        }
+    }
+
+    /// The packets that a link with CoDel or FQ-CoDel dropped since the last call are lost.
+    fn lose_dropped(&mut self, now: Time, index: usize) {
+        let waiting = self.links[index].queue(now);
+        let dropped: Vec<_> = self.links[index].take_dropped().collect();
+        for (transit, cause) in dropped {
+            let fate = Fate::Dropped(cause);
+            self.tap.offered(now, index, waiting, &transit.packet, fate);
+            self.lose(transit.direction, cause);
+        }
+    }
+
+    fn lose(&mut self, direction: Direction, cause: Cause) {
+        if let Direction::Forward {
+            row,
+            range: Some(range),
+            ..
+        } = direction
+        {
+            self.paths[row].ledger.lost(&range, cause);
         }
     }
 
@@ -320,6 +369,7 @@ impl Route {
     fn new(path: &Path, return_way: ReturnWay, links: usize) -> Route {
         let delay = from_seconds(path.return_delay_ms.get() * 1e-3);
         let (return_links, return_delay) = match return_way {
+            _ if !path.back.is_empty() => (path.back.clone(), 0),
             ReturnWay::Delay => (Vec::new(), delay),
             ReturnWay::Links => {
                 let second_instances = path.links.iter().rev().map(|link| link + links);

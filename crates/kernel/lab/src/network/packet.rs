@@ -1,12 +1,15 @@
 //! Packets with their partial checksums, and what is read from them: destinations, and the source
 //! port and sequence number of TCP over IPv4.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::Ipv4Addr;
 
 use crate::hosts::address;
 
 /// The protocol number of TCP.
 pub(crate) const TCP: u8 = 6;
+/// The protocol number of UDP.
+const UDP: u8 = 17;
 const SYN: u8 = 0x02;
 
 /// An IP packet.
@@ -85,7 +88,24 @@ pub fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
     }
 }
 
-/// Whether this is an IPv4 packet with a complete header.
+/// The flow of a packet in a queue that separates flows: of its addresses, its protocol, and the
+/// ports of TCP and UDP, which RFC 8290 takes.
+pub fn flow(packet: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let (addresses, protocol, payload) = match packet {
+        _ if is_ipv4(packet) => (12..20, 9, usize::from(packet[0] & 15) * 4),
+        _ => (8..40, 6, 40),
+    };
+    let protocol = packet.get(protocol);
+    packet.get(addresses).hash(&mut hasher);
+    protocol.hash(&mut hasher);
+    if matches!(protocol, Some(&(TCP | UDP))) {
+        packet.get(payload..payload + 4).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// Whether it is an IPv4 packet with a complete header.
 fn is_ipv4(packet: &[u8]) -> bool {
     packet.len() >= 20 && packet[0] >> 4 == 4
 }
@@ -157,6 +177,18 @@ pub(crate) mod tests {
         };
         assert_eq!(Segment::of(&packet), Some(segment));
         assert_eq!(destination(&packet), Some(crate::hosts::address::SERVER));
+    }
+
+    #[test]
+    fn a_flow_is_that_of_addresses_and_ports() {
+        let one = flow(&tcp(0, 4000, 1, 100, 0x10));
+        assert_eq!(
+            one,
+            flow(&tcp(0, 4000, 101, 9, SYN)),
+            "another segment of it"
+        );
+        assert_ne!(one, flow(&tcp(0, 4001, 1, 100, 0x10)), "another port");
+        assert_ne!(one, flow(&tcp(1, 4000, 1, 100, 0x10)), "another user");
     }
 
     #[test]

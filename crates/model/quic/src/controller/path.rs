@@ -98,6 +98,27 @@ impl PathController {
         self.mtu
     }
 
+    /// An acknowledgement counts more marks than the one before: the window is reduced as at a
+    /// loss, at most once per round trip (RFC 9002, section 7.1), or the mark is counted.
+    fn on_mark(&mut self, now: Instant, sent: Instant) {
+        let is_new = self.is_after_recovery(sent);
+        let r = self.index();
+        let Some(mut state) = self.registration.lock() else {
+            return;
+        };
+        if state.counts_marks {
+            state.paths[r].marked += 1;
+        } else if is_new {
+            state.paths[r].mark_events += 1;
+            // BBR ignores marks (draft-ietf-ccwg-bbr-06, section 3.7).
+            if !state.controller.is_by_rate() {
+                state.controller.on_loss(r);
+            }
+            drop(state);
+            self.recovery_began = Some(now);
+        }
+    }
+
     /// The window without the allowance, bytes.
     fn congestion_window(&self, state: &State) -> u64 {
         match &self.bbr {
@@ -180,6 +201,7 @@ impl Controller for PathController {
             controller,
             paths,
             acknowledged,
+            counts_marks,
             ..
         } = &mut *state;
         *acknowledged += bytes;
@@ -212,6 +234,11 @@ impl Controller for PathController {
                 window_limited,
             },
         );
+        if *counts_marks && let Some(share) = paths[r].share_of_round(now, packets, newest) {
+            controller.on_marked_share(r, share);
+            let reduces = share > 0.0 && self.recovery_began.is_none();
+            paths[r].mark_events += u64::from(reduces);
+        }
         if controller.is_by_rate() {
             let in_flight = in_flight as f64 / self.mtu as f64;
             if app_limited {
@@ -248,6 +275,9 @@ impl Controller for PathController {
     ) {
         if let Some(bbr) = &mut self.bbr {
             bbr.on_congestion_event(now, sent, is_persistent, is_ecn, lost_bytes, largest_lost);
+        }
+        if is_ecn {
+            return self.on_mark(now, sent);
         }
         let is_new = self.is_after_recovery(sent);
         let r = self.index();

@@ -1,5 +1,6 @@
 //! Actions of users: begin, pause, open connections, complete files.
 
+use anabranch_scenario::Workload;
 use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::from_seconds;
 
@@ -16,6 +17,10 @@ impl Simulation {
         let Some(begun) = slot.begin(workload, self.now) else {
             return;
         };
+        let has_messages = matches!(workload, Workload::Messages(_));
+        if matches!(workload, Workload::Media(_)) {
+            return self.begin_media(user);
+        }
         if let Some(pause) = begun.pause {
             self.calendar.push(pause, Event::Pause(user));
         }
@@ -23,19 +28,26 @@ impl Simulation {
             self.calendar.push(next, Event::Begin(user));
         }
         let file = begun.file;
-        let number = match (file, self.endless[user]) {
-            (None, Some(number)) => number,
-            _ => self.open(user, file),
+        let number = match (file, self.persistent[user]) {
+            (Some(_), _) if !has_messages => self.open(user, file),
+            (_, Some(number)) => number,
+            (_, None) => self.open(user, None),
         };
-        if file.is_none() {
-            self.endless[user] = Some(number);
+        if has_messages || file.is_none() {
+            self.persistent[user] = Some(number);
         }
-        self.act(number, |connection, now| connection.pair.send(now, file));
+        self.act(number, |connection, now| match file {
+            Some(bytes) if has_messages => connection.submit(now, bytes),
+            _ => connection.pair.send(now, file),
+        });
     }
 
-    /// Data without limit pauses; files in transit are completed.
+    /// Data without limit pauses; files and messages in transit are completed.
     pub(super) fn pause(&mut self, user: usize) {
-        if let Some(number) = self.endless[user] {
+        let slot = &self.slots[user];
+        let workload = &self.scenario.flows[slot.flow as usize].workload;
+        let has_messages = matches!(workload, Workload::Messages(_));
+        if let Some(number) = self.persistent[user].filter(|_| !has_messages) {
             self.act(number, |connection, now| connection.pair.stop(now));
         }
         let slot = &self.slots[user];
@@ -51,6 +63,7 @@ impl Simulation {
         let (paths, tcp) = (self.routes[flow].len(), &self.scenario.tcp);
         let controller = self.controllers[flow].clone();
         let controller = (controller, tcp.initial_ssthresh_packets.get());
+        let counts_marks = self.scalable[flow];
         let seed = |of| {
             let user_seed = element_seed(self.seed, of, user);
             element_seed(user_seed, of, self.now as usize)
@@ -69,6 +82,9 @@ impl Simulation {
             controller,
             qlog,
         );
+        if counts_marks {
+            pair.controller().count_marks();
+        }
         let jitter = from_seconds(tcp.host_jitter_us.get() * 1e-6);
         let host = Host::new(jitter, paths, seed(kind::HOSTS));
         let connection = Connection::new(pair, user, self.now, file, host);

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 use noq_proto::{
-    ClientConfig, Connection, ConnectionHandle, ConnectionId, DatagramEvent, Endpoint,
-    EndpointConfig, Event, FourTuple, ServerConfig, TransportConfig,
+    ClientConfig, Connection, ConnectionHandle, ConnectionId, DatagramEvent, EcnCodepoint,
+    Endpoint, EndpointConfig, Event, FourTuple, ServerConfig, TransportConfig,
 };
 
 use anabranch_net::Dice;
@@ -61,7 +61,22 @@ pub(crate) struct Datagram {
     pub path: usize,
     /// How often the sender's address on this path had changed, as the receiver sees it.
     pub rebound: u8,
+    /// Whether a link may mark it (ECT), and whether one has (CE).
+    pub ecn_capable: bool,
+    pub marked: bool,
     pub bytes: BytesMut,
+}
+
+impl Datagram {
+    /// The library knows no ECT(1) among what it sends, so that is ECT(0) to both ends.
+    fn codepoint(&self) -> Option<EcnCodepoint> {
+        let unmarked = self.ecn_capable.then_some(EcnCodepoint::Ect0);
+        if self.marked {
+            Some(EcnCodepoint::Ce)
+        } else {
+            unmarked
+        }
+    }
 }
 
 /// An end of a connection, and the endpoint that it alone uses.
@@ -70,12 +85,20 @@ pub(super) struct End {
     connection: Option<(ConnectionHandle, Connection)>,
     /// The sender's or the receiver's addresses of a path that was rebound so often.
     tuple: fn(usize, u8) -> FourTuple,
+    /// Whether its datagrams are ECN-capable.
+    ecn: bool,
     buffer: Vec<u8>,
 }
 
 impl End {
     /// The sender, which begins the handshake on path 0.
-    pub fn sender(dice: &mut Dice, now: Instant, tls: &Tls, transport: TransportConfig) -> End {
+    pub fn sender(
+        dice: &mut Dice,
+        now: Instant,
+        tls: &Tls,
+        transport: TransportConfig,
+        ecn: bool,
+    ) -> End {
         let mut endpoint = Endpoint::new(endpoint_config(dice), None, false);
         let first_id = random_bytes::<8>(dice);
         let mut config = ClientConfig::new(tls.sender.clone());
@@ -87,12 +110,13 @@ impl End {
             endpoint,
             connection: Some(connected.expect("address and version are valid")),
             tuple: |path, _| sender_tuple(path),
+            ecn,
             buffer: Vec::new(),
         }
     }
 
     /// The receiver, which accepts one connection.
-    pub fn receiver(dice: &mut Dice, tls: &Tls, transport: TransportConfig) -> End {
+    pub fn receiver(dice: &mut Dice, tls: &Tls, transport: TransportConfig, ecn: bool) -> End {
         let mut config = ServerConfig::with_crypto(tls.receiver.clone());
         config.transport_config(Arc::new(transport));
         config.validation_token.sent(0);
@@ -100,6 +124,7 @@ impl End {
             endpoint: Endpoint::new(endpoint_config(dice), Some(Arc::new(config)), false),
             connection: None,
             tuple: receiver_tuple,
+            ecn,
             buffer: Vec::new(),
         }
     }
@@ -113,9 +138,13 @@ impl End {
     pub fn receive(&mut self, now: Instant, datagram: Datagram) {
         let tuple = (self.tuple)(datagram.path, datagram.rebound);
         self.buffer.clear();
-        let event = self
-            .endpoint
-            .handle(now, tuple, None, datagram.bytes, &mut self.buffer);
+        let event = self.endpoint.handle(
+            now,
+            tuple,
+            datagram.codepoint(),
+            datagram.bytes,
+            &mut self.buffer,
+        );
         match event {
             Some(DatagramEvent::NewConnection(incoming)) => {
                 let accepted = self.endpoint.accept(incoming, now, &mut self.buffer, None);
@@ -175,6 +204,8 @@ impl End {
         Some(Datagram {
             path,
             rebound,
+            ecn_capable: self.ecn && transmit.ecn.is_some(),
+            marked: false,
             bytes,
         })
     }

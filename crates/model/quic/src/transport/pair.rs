@@ -36,6 +36,8 @@ pub(crate) struct Pair {
     stream: Option<Outgoing>,
     /// Data to send when the handshake allows it: bytes, or `Some(None)` for data without limit.
     unsent: Option<Option<u64>>,
+    /// The stream does not end with what is sent so far.
+    goes_on: bool,
     incoming: Incoming,
 }
 
@@ -68,13 +70,14 @@ impl Pair {
         }
         Pair {
             clock,
-            sender: End::sender(&mut dice, clock.instant(now), tls, sender),
-            receiver: End::receiver(&mut dice, tls, receiver),
+            sender: End::sender(&mut dice, clock.instant(now), tls, sender, settings.ecn),
+            receiver: End::receiver(&mut dice, tls, receiver, settings.ecn),
             controller,
             paths: Paths::new(paths, clock.instant(now)),
             rebound: vec![0; paths],
             stream: None,
             unsent: None,
+            goes_on: false,
             incoming: Incoming::default(),
         }
     }
@@ -123,6 +126,17 @@ impl Pair {
     /// Sends that many bytes, or data without limit.
     pub fn send(&mut self, now: Time, bytes: Option<u64>) {
         self.unsent = Some(bytes);
+        self.drive_sender(self.clock.instant(now));
+    }
+
+    /// Sends that many bytes behind what was sent before, on a stream that goes on.
+    pub fn append(&mut self, now: Time, bytes: u64) {
+        self.goes_on = true;
+        match (&mut self.stream, &mut self.unsent) {
+            (Some(stream), _) => stream.append(bytes),
+            (None, Some(Some(unsent))) => *unsent += bytes,
+            (None, unsent) => *unsent = Some(Some(bytes)),
+        }
         self.drive_sender(self.clock.instant(now));
     }
 
@@ -218,7 +232,7 @@ impl Pair {
             self.unsent = None;
         }
         if let Some(stream) = &mut self.stream {
-            stream.fill(connection);
+            stream.fill(connection, self.goes_on);
         }
     }
 }

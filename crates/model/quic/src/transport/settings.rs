@@ -19,6 +19,8 @@ const MAX_RECEIVE_WINDOW: u64 = 64 << 20;
 pub(crate) struct Settings {
     /// Size of a full datagram without IP and UDP headers, bytes.
     pub datagram_bytes: u16,
+    /// Datagrams are ECN-capable.
+    pub ecn: bool,
     /// Acknowledge every second packet, or after 25 ms, instead of every packet.
     pub delayed_acks: bool,
     /// Receive buffer, bytes.

@@ -65,8 +65,14 @@ impl Outgoing {
         })
     }
 
-    /// Writes as much as the library takes, and the end of the stream after the last byte.
-    pub fn fill(&mut self, connection: &mut Connection) {
+    /// There are more bytes to be written.
+    pub fn append(&mut self, bytes: u64) {
+        self.unwritten = self.unwritten.map(|unwritten| unwritten + bytes);
+    }
+
+    /// Writes as much as the library takes, and unless the stream goes on its end after the last
+    /// byte.
+    pub fn fill(&mut self, connection: &mut Connection, goes_on: bool) {
         let mut stream = connection.send_stream(self.id);
         while self.unwritten != Some(0) {
             let data = data_from(self.written);
@@ -80,7 +86,7 @@ impl Outgoing {
                 *left -= written as u64;
             }
         }
-        if !self.finished {
+        if !self.finished && !goes_on {
             self.finished = stream.finish().is_ok();
         }
     }

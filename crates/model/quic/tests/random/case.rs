@@ -1,7 +1,7 @@
 //! A network, its users, and what happens to their links and paths.
 
 use anabranch_quic::{Operation, Simulation};
-use anabranch_scenario::{Record, Scenario};
+use anabranch_scenario::{Record, Scenario, Virtual};
 
 /// Packets that a link's queue holds, and the longest delay that reorders datagrams, s.
 const QUEUE_PACKETS: f64 = 20.0;

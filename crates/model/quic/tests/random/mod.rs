@@ -6,7 +6,7 @@ mod faults;
 mod operations;
 
 use anabranch_quic::Simulation;
-use anabranch_scenario::{Record, Scenario};
+use anabranch_scenario::{Record, Scenario, Virtual};
 use proptest::prelude::*;
 
 /// Links may be down until then, s.

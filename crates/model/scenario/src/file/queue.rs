@@ -23,14 +23,14 @@ pub enum Queue {
     /// Random early detection; `queue.red = {}` is the OLIA draft's.
     Red(Red),
     /// CoDel (RFC 8289), which holds the delay of the queue at a target by drops at its head;
-    /// `queue.codel = {}` has the RFC's values. Backend `sim` only.
+    /// `queue.codel = {}` has the RFC's values.
     Codel(Codel),
-    /// FQ-CoDel (RFC 8290): flows take turns, each with a CoDel of its own. Backend `sim` only.
+    /// FQ-CoDel (RFC 8290): flows take turns, each with a CoDel of its own.
     FqCodel(FqCodel),
     /// PIE (RFC 8033), which holds the delay of the queue at a target by random drops on arrival.
     Pie(Pie),
     /// DualPI2 (RFC 9332): a queue of low delay for scalable flows, such as `dctcp` with
-    /// `tcp.ecn = "accurate"`, beside a classic one, whose marks are coupled. Backend `sim` only.
+    /// `tcp.ecn = "accurate"`, beside a classic one, whose marks are coupled.
     #[serde(rename = "dualpi2")]
     DualPi2(DualPi2),
     /// A policer: packets that exceed a token bucket are dropped, the others wait without limit.

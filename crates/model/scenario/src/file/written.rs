@@ -131,7 +131,7 @@ pub struct FullPath {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub return_delay_ms: Option<DelayMs>,
     /// The links that bring ACKs back, in order, instead of a pure delay: ACKs queue there beside
-    /// the data of other flows, and are lost there. `sim` only. Default: none.
+    /// the data of other flows, and are lost there. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub back: Vec<String>,
     /// When it opens, s from the start of the run, or with its user if that starts later. The first

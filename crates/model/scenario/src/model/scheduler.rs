@@ -5,6 +5,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error::refusal;
+
 /// Declares the schedulers: a row is the variant, its name in files, whether it sends data again
 /// over another path without a timeout, the backends, and the source.
 macro_rules! schedulers {
@@ -87,9 +89,7 @@ impl Scheduler {
     /// Why `backend` does not run scenarios with it: the key, the name and the remedy. `None` if it
     /// does.
     pub fn refusal(self, backend: &str) -> Option<String> {
-        let name = self.name();
-        (!self.backends().contains(&backend)).then(|| {
-            format!("tcp.scheduler: {name} is not available on {backend}; run it with --on sim")
-        })
+        (!self.backends().contains(&backend))
+            .then(|| refusal("tcp.scheduler", self.name(), backend, self.backends()))
     }
 }

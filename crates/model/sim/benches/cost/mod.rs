@@ -1,6 +1,6 @@
 //! The cost of a data packet in one run.
 
-use anabranch_scenario::{Record, Scenario};
+use anabranch_scenario::{Record, Scenario, Virtual};
 use anabranch_sim::Simulation;
 
 use crate::common::thread_ns;

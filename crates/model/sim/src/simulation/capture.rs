@@ -3,14 +3,13 @@
 //! A run that captures nothing pays nothing: a tap is the first link of a route, and only a path
 //! that is tapped answers over a way back without links.
 
-use std::io;
 use std::ops::Range;
 use std::path::Path;
 
 use anabranch_capture::{Ack, Capture, Data, Endpoint, HostName, Opening};
 use anabranch_net::{Cause, Time};
+use anabranch_scenario::Recovery;
 use anabranch_scenario::time::from_seconds;
-use anabranch_scenario::{Record, Recovery};
 
 use super::Simulation;
 use crate::connection::World;
@@ -21,8 +20,7 @@ use crate::network::{Acknowledgement, Network, Packet, PacketNumber};
 impl Simulation {
     /// Captures the packets of every user's host from now on, the begin of the run, in a file per
     /// user in `folder`: `FLOW.pcapng`, or `FLOW-USER.pcapng` in a flow of several users.
-    /// [`finish_with_pcap`](Self::finish_with_pcap) completes the files.
-    pub fn write_pcap(&mut self, folder: &Path) {
+    pub(super) fn capture_in(&mut self, folder: &Path) {
         let tap = self.network.add_tap();
         for route in self.plans.iter_mut().flat_map(|plan| &mut plan.routes) {
             let links = [&[tap], self.network.route(route.first_hop)].concat();
@@ -51,18 +49,6 @@ impl Simulation {
             }
         });
         self.network.capture = Some(Box::new(Capture::new(folder, endpoint, hosts)));
-    }
-
-    /// As [`finish`](Self::finish), and completes the files of [`write_pcap`](Self::write_pcap).
-    ///
-    /// # Errors
-    /// The first error of creating or writing a file.
-    pub fn finish_with_pcap(mut self) -> io::Result<Record> {
-        self.run_until(self.duration_s());
-        if let Some(capture) = self.network.capture.take() {
-            capture.finish(self.now)?;
-        }
-        Ok(self.finish())
     }
 }
 

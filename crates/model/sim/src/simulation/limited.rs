@@ -6,6 +6,7 @@
 
 use anabranch_control::RULES;
 use anabranch_scenario::Scheduler;
+use anabranch_scenario::time::{from_seconds, seconds};
 use proptest::prelude::*;
 use proptest::sample;
 

@@ -1,350 +1,27 @@
-//! A source of media and its receiver: frames as datagrams, reports, and the rate that follows
-//! them.
+//! Media: frames are sent, arrive or are lost, and reports return.
 
-use std::collections::VecDeque;
-
-use anabranch_control::nada::{ALPHA, DELTA, LOGWIN, MULTILOSS, QEPS, congestion};
-use anabranch_control::{LOSS_INTERVAL_GAIN, MediaReport, Nada};
-use anabranch_net::{Cause, Time};
-use anabranch_scenario::columns::MediaRow;
+use anabranch_control::nada::DELTA;
+use anabranch_net::Cause;
+use anabranch_scenario::media::{Source, Way, rows};
 use anabranch_scenario::time::{from_seconds, seconds};
-use anabranch_scenario::{Media, RateMbps, Workload};
 
 use super::Simulation;
 use crate::calendar::Event;
 use crate::ecn::Bits;
-use crate::network::{Packet, PacketNumber};
-
-/// The delay of a queue is the smallest of this many packets (RFC 8698, section 5.1.1).
-const TAPS: usize = 15;
+use crate::network::Packet;
 
 /// The path of packets of media, which no connection has: queues that separate flows tell them from
 /// a connection of the same number.
 const PATH: u16 = u16::MAX;
 
-/// A frame that is on its way, or of which something was lost.
-#[derive(Debug)]
-struct Frame {
-    sent_at: Time,
-    /// Packets whose fate is not known.
-    pending: u32,
-    lost: bool,
-    late: bool,
-}
-
-/// The user of a source, and the path of its packets.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Way {
-    /// The row of its user.
-    pub user: u32,
-    /// The row of the user's path.
-    pub path_row: usize,
-    /// Index of the first hop in the network's table.
-    pub first_hop: u32,
-    /// Delay of reports.
-    pub return_delay: Time,
-    /// Headers of a packet, bytes.
-    pub header_bytes: u16,
-    /// Payload of a full packet, bytes.
-    pub payload: u64,
-    /// When the user stops.
-    pub stop: Option<Time>,
-}
-
-/// A user's source, the receiver's observations, and the totals for its row of the result.
-#[derive(Debug)]
-pub(crate) struct Source {
-    pub way: Way,
-    began: Time,
-    counts_from: Time,
-    frames_per_s: f64,
-    late: Time,
-    rate: Rate,
-    /// Packets sent.
-    sent: PacketNumber,
-    /// Frames by number, from `first` on.
-    frames: VecDeque<Frame>,
-    /// The number of the first frame whose fate is not settled.
-    first: u64,
-    receiver: Receiver,
-    /// Reports on their way.
-    reports: VecDeque<MediaReport>,
-    totals: Totals,
-}
-
-#[derive(Debug)]
-enum Rate {
-    Constant(f64),
-    Nada(Nada),
-}
-
-#[derive(Debug, Default)]
-struct Totals {
-    rate_sum: f64,
-    rates: u64,
-    packets: u64,
-    lost_packets: u64,
-    delays: Vec<Time>,
-    frames: u64,
-    late_frames: u64,
-    lost_frames: u64,
-}
-
-impl Source {
-    /// A source that begins at `now`; its row counts what is sent from `counts_from` on.
-    pub fn new(media: &Media, way: Way, now: Time, counts_from: Time) -> Source {
-        let bits = |rate: RateMbps| rate.get() * 1e6;
-        let rate = match (&media.rate_mbps, &media.nada) {
-            (Some(rate), _) => Rate::Constant(bits(*rate)),
-            (None, nada) => {
-                let nada = nada.clone().unwrap_or_default();
-                Rate::Nada(Nada::new(bits(nada.min_mbps), bits(nada.max_mbps)))
-            }
-        };
-        Source {
-            way,
-            began: now,
-            counts_from,
-            frames_per_s: media.frames_per_s.get(),
-            late: from_seconds(media.late_ms.get() * 1e-3),
-            rate,
-            sent: 0,
-            frames: VecDeque::new(),
-            first: 0,
-            receiver: Receiver::default(),
-            reports: VecDeque::new(),
-            totals: Totals::default(),
-        }
-    }
-
-    /// Whether the receiver reports.
-    pub fn has_feedback(&self) -> bool {
-        matches!(self.rate, Rate::Nada(_))
-    }
-
-    fn counts(&self, sent_at: Time) -> bool {
-        sent_at >= self.counts_from
-    }
-
-    /// Takes the next frame at `now`: its number, and the sizes of its packets' payloads.
-    pub fn next_frame(&mut self, now: Time) -> (u64, Vec<u64>) {
-        let rate = match &self.rate {
-            Rate::Constant(rate) => *rate,
-            Rate::Nada(nada) => nada.rate(),
-        };
-        let bytes = ((rate / 8.0 / self.frames_per_s).round() as u64).max(1);
-        let payload = self.way.payload;
-        let (full, rest) = ((bytes / payload) as usize, bytes % payload);
-        let mut sizes = vec![payload; full];
-        sizes.extend((rest > 0).then_some(rest));
-        if self.counts(now) {
-            self.totals.rate_sum += rate;
-            self.totals.rates += 1;
-            self.totals.packets += sizes.len() as u64;
-        }
-        self.frames.push_back(Frame {
-            sent_at: now,
-            pending: sizes.len() as u32,
-            lost: false,
-            late: false,
-        });
-        (self.first + self.frames.len() as u64 - 1, sizes)
-    }
-
-    /// When the frame after `number` is sent; `None` if the source has stopped by then.
-    pub fn time_after(&self, number: u64) -> Option<Time> {
-        let time = self.began + from_seconds((number + 1) as f64 / self.frames_per_s);
-        self.way.stop.is_none_or(|stop| time < stop).then_some(time)
-    }
-
-    /// Numbers a packet.
-    pub fn number_packet(&mut self) -> PacketNumber {
-        self.sent += 1;
-        self.sent - 1
-    }
-
-    /// A packet of `bytes` of payload arrives.
-    pub fn on_packet(&mut self, now: Time, sent_at: Time, packet: PacketNumber, bytes: u64) {
-        if self.counts(sent_at) {
-            self.totals.delays.push(now - sent_at);
-        }
-        if self.has_feedback() {
-            self.receiver.on_packet(now, now - sent_at, packet, bytes);
-        }
-    }
-
-    /// The fate of a packet of frame `number` is known at `now`.
-    pub fn settle(&mut self, now: Time, number: u64, is_lost: bool) {
-        let place = (number - self.first) as usize;
-        let (counts_from, late) = (self.counts_from, self.late);
-        let Some(frame) = self.frames.get_mut(place) else {
-            return;
-        };
-        frame.pending -= 1;
-        frame.lost |= is_lost;
-        frame.late |= now - frame.sent_at > late;
-        self.totals.lost_packets += u64::from(is_lost && frame.sent_at >= counts_from);
-        while let Some(frame) = self.frames.front()
-            && frame.pending == 0
-        {
-            self.totals.count(frame, counts_from);
-            self.frames.pop_front();
-            self.first += 1;
-        }
-    }
-
-    /// The receiver's report at `now`; `None` before the first packet.
-    pub fn report(&mut self, now: Time) -> Option<Time> {
-        let return_s = seconds(self.way.return_delay);
-        let report = self.receiver.report(now, return_s)?;
-        self.reports.push_back(report);
-        Some(now + self.way.return_delay)
-    }
-
-    /// A report reaches the sender.
-    pub fn on_report(&mut self) {
-        if let (Rate::Nada(nada), Some(report)) = (&mut self.rate, self.reports.pop_front()) {
-            nada.on_report(&report);
-        }
-    }
-
-    /// The row of the result at the end of the run. Frames that are neither whole nor late at
-    /// `end` are not counted.
-    pub fn row(&mut self, end: Time, flow: u32, user: u32) -> MediaRow {
-        for frame in &mut self.frames {
-            frame.late |= frame.pending > 0 && end - frame.sent_at > self.late;
-            if frame.pending == 0 || frame.late {
-                self.totals.count(frame, self.counts_from);
-            }
-        }
-        let totals = &mut self.totals;
-        totals.delays.sort_unstable();
-        MediaRow {
-            flow,
-            user,
-            rate_mbps: totals.rate_sum * 1e-6 / totals.rates as f64,
-            packets: totals.packets,
-            lost_packets: totals.lost_packets,
-            delay_median_ms: quantile_ms(&totals.delays, 0.5),
-            delay_p99_ms: quantile_ms(&totals.delays, 0.99),
-            frames: totals.frames,
-            late_frames: totals.late_frames,
-            lost_frames: totals.lost_frames,
-            freezes: totals.late_frames + totals.lost_frames,
-        }
-    }
-}
-
-impl Totals {
-    fn count(&mut self, frame: &Frame, from: Time) {
-        if frame.sent_at >= from {
-            self.frames += 1;
-            self.lost_frames += u64::from(frame.lost);
-            self.late_frames += u64::from(frame.late && !frame.lost);
-        }
-    }
-}
-
-/// The smallest of sorted delays that is at least as large as this share of them, ms; NaN of none.
-fn quantile_ms(sorted: &[Time], share: f64) -> f64 {
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    let value = sorted.get(rank.max(1) - 1);
-    value.map_or(f64::NAN, |&delay| seconds(delay) * 1e3)
-}
-
-/// The observations of a receiver of NADA (RFC 8698, sections 4.2 and 5.1).
-#[derive(Debug, Default)]
-struct Receiver {
-    /// The smallest delay so far; `None` before the first packet.
-    base: Option<Time>,
-    /// The delays of the last packets.
-    last: VecDeque<Time>,
-    /// The packets of the observation window: arrival, bytes, packets lost before it, and whether
-    /// its queueing delay was above QEPS.
-    window: VecDeque<(Time, u64, u64, bool)>,
-    expected: PacketNumber,
-    loss_ratio: f64,
-    /// Packets since the last loss.
-    since_loss: f64,
-    /// The average of packets between losses; `None` without a loss.
-    loss_interval: Option<f64>,
-}
-
-impl Receiver {
-    fn on_packet(&mut self, now: Time, delay: Time, packet: PacketNumber, bytes: u64) {
-        let base = self.base.map_or(delay, |base| base.min(delay));
-        self.base = Some(base);
-        self.last.push_back(delay);
-        self.last.drain(..self.last.len().saturating_sub(TAPS));
-        let lost = packet.saturating_sub(self.expected);
-        self.expected = self.expected.max(packet + 1);
-        self.count_losses(lost);
-        let queues = seconds(delay - base) >= QEPS;
-        self.window.push_back((now, bytes, lost, queues));
-        let from = now.saturating_sub(from_seconds(LOGWIN));
-        while self.window.front().is_some_and(|&(time, ..)| time < from) {
-            self.window.pop_front();
-        }
-    }
-
-    fn count_losses(&mut self, lost: u64) {
-        self.since_loss += 1.0;
-        if lost > 0 {
-            let interval = self.since_loss;
-            self.loss_interval = Some(self.loss_interval.map_or(interval, |average| {
-                average + LOSS_INTERVAL_GAIN * (interval - average)
-            }));
-            self.since_loss = 0.0;
-        }
-    }
-
-    fn report(&mut self, now: Time, return_s: f64) -> Option<MediaReport> {
-        let (base, shortest) = (self.base?, *self.last.iter().min()?);
-        let from = now.saturating_sub(from_seconds(LOGWIN));
-        let window = self.window.iter().filter(|&&(time, ..)| time >= from);
-        let (mut bytes, mut arrived, mut lost, mut queues) = (0, 0, 0, false);
-        for &(_, size, before, queued) in window {
-            bytes += size;
-            arrived += 1;
-            lost += before;
-            queues |= queued;
-        }
-        let ratio = lost as f64 / ((arrived + lost).max(1)) as f64;
-        self.loss_ratio += ALPHA * (ratio - self.loss_ratio);
-        let expires = self
-            .loss_interval
-            .map_or(0.0, |average| MULTILOSS * average);
-        let warps = self.loss_interval.is_some() && self.since_loss < expires;
-        let rtt = seconds(self.last.back().copied().unwrap_or(base)) + return_s;
-        Some(MediaReport {
-            congestion: congestion(seconds(shortest - base), warps, self.loss_ratio),
-            ramps_up: lost == 0 && !queues && arrived > 0,
-            received: bytes as f64 * 8.0 / LOGWIN,
-            rtt,
-            interval: DELTA,
-        })
-    }
-}
-
 impl Simulation {
     /// A user begins to send media.
     pub(super) fn begin_media(&mut self, user: u32) {
         let slot = &self.users[user as usize].slot;
-        let flow = &self.scenario.flows[slot.flow as usize];
-        let Workload::Media(media) = &flow.workload else {
+        let Some((way, media)) = Way::new(&self.scenario, user, slot) else {
             return;
         };
         let counts_from = from_seconds(self.scenario.measure.warmup_s.get());
-        let path = &flow.paths[0];
-        let way = Way {
-            user,
-            path_row: slot.first_path as usize,
-            first_hop: self.plans[slot.flow as usize].routes[0].first_hop,
-            return_delay: from_seconds(path.return_delay_ms.get() * 1e-3),
-            header_bytes: self.tcp.header_bytes,
-            payload: u64::from(flow.packet_bytes.get()) - u64::from(self.tcp.header_bytes),
-            stop: slot.stop,
-        };
         let source = Source::new(media, way, self.now, counts_from);
         let number = self.media.len() as u32;
         if source.has_feedback() {
@@ -359,6 +36,8 @@ impl Simulation {
         let source = &mut self.media[number as usize];
         let (frame, sizes) = source.next_frame(self.now);
         let row = source.way.path_row;
+        let flow = self.users[source.way.user as usize].slot.flow as usize;
+        let hop = self.plans[flow].routes[0].first_hop;
         if let Some(time) = source.time_after(frame) {
             self.network.calendar.push(time, Event::Frame(number));
         }
@@ -369,7 +48,7 @@ impl Simulation {
                 connection: number,
                 sequence: source.number_packet(),
                 data_sequence: frame,
-                hop: source.way.first_hop,
+                hop,
                 path: PATH,
                 bytes: source.way.header_bytes + size as u16,
                 bits: Bits::MEDIA,
@@ -417,17 +96,8 @@ impl Simulation {
 
     /// Fills the table of media at the end of the run.
     pub(super) fn record_media(&mut self) {
-        let flows = &self.scenario.flows;
-        for (number, user) in (0..).zip(&self.users) {
-            let slot = &user.slot;
-            let Workload::Media(media) = &flows[slot.flow as usize].workload else {
-                continue;
-            };
-            let mut never_begun = Source::new(media, Way::default(), self.now, self.now);
-            let mut sources = self.media.iter_mut();
-            let begun = sources.find(|source| source.way.user == number);
-            let source = begun.unwrap_or(&mut never_begun);
-            let row = source.row(self.now, slot.flow, slot.number);
+        let slots: Vec<_> = self.users.iter().map(|user| user.slot.clone()).collect();
+        for row in rows(&self.scenario, &slots, &mut self.media, self.now) {
             self.recorder.media(row);
         }
     }

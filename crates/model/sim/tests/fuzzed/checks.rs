@@ -3,7 +3,7 @@
 use std::str::from_utf8;
 
 use anabranch_net::Trace;
-use anabranch_scenario::{Inputs, Scenario};
+use anabranch_scenario::{Inputs, Scenario, Virtual};
 use anabranch_sim::Simulation;
 
 use super::generated::{self, Input};

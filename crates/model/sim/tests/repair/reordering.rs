@@ -1,6 +1,6 @@
 //! Packets that overtake one another: what endpoints take for losses.
 
-use anabranch_scenario::{Inputs, Record, Scenario};
+use anabranch_scenario::{Inputs, Record, Scenario, Virtual};
 use anabranch_sim::Simulation;
 use proptest::prelude::*;
 

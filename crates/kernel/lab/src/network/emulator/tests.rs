@@ -275,3 +275,116 @@ fn packets_of_a_link_may_overtake_one_another() {
     let expected = (0..40).map(|number| Some(number * 1460));
     assert_eq!(order, expected.collect::<Vec<_>>());
 }
+
+/// A link of 12 Mbps, 1 ms per 1500 bytes, with CoDel or FQ-CoDel and no travel.
+fn queued(queue: &str) -> Emulator<Fates> {
+    let text = format!(
+        "algorithm = 'reno'\nmeasure.duration_s = 1\n\
+         links.L = {{ rate_mbps = 12, delay_ms = 1, queue.{queue} }}\n\
+         flows = [{{ name = 'one', paths = [['L']] }}, {{ name = 'two', paths = [['L']] }}]"
+    );
+    with_return_way(&text, ReturnWay::Delay)
+}
+
+/// When the fate of each packet was known and what it is, ms; `None`: dropped.
+#[derive(Default)]
+struct Fates(Vec<(f64, Option<f64>)>);
+
+impl Tap for Fates {
+    fn offered(&mut self, now: Time, _: usize, _: Backlog, _: &Packet, fate: Fate) {
+        let ms = |time: Time| time as f64 / MILLISECOND as f64;
+        self.0.push(match fate {
+            Fate::Delivered { at } => (ms(now), Some(ms(at))),
+            Fate::Dropped(_) => (ms(now), None),
+        });
+    }
+}
+
+/// Five packets of one flow, then one of another at the same time: with CoDel it is the last, with
+/// FQ-CoDel (a quantum of one packet) it follows the first, whose transmission has begun, and the
+/// second, which has the turn. Transmissions start when they are due, however late the forwarder
+/// asks.
+#[test]
+fn packets_leave_a_queue_when_their_transmission_is_due() {
+    for (queue, place) in [
+        ("codel = {}", 5),
+        ("fq_codel = { quantum_bytes = 1500 }", 1),
+    ] {
+        let mut emulator = queued(queue);
+        for number in 0..5 {
+            emulator.send(0, Device::Path(0), data(0, number));
+        }
+        emulator.send(0, Device::Path(1), data(1, 0));
+        assert_eq!(emulator.next_due(), Some(0));
+        let mut users = Vec::new();
+        while let Some(delivery) = emulator.deliver(20 * MILLISECOND) {
+            let expected = (users.len() as u64 + 2) * MILLISECOND;
+            assert_eq!(delivery.due, expected, "{queue}");
+            users.push(delivery.packet.bytes[12..16] == of_path(1, 0).octets());
+        }
+        assert_eq!(
+            users.iter().position(|second| *second),
+            Some(place),
+            "{queue}"
+        );
+        let known: Vec<_> = emulator.tap.0.iter().map(|(at, _)| *at).collect();
+        assert_eq!(known, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], "{queue}");
+        assert_eq!(emulator.snapshot(20 * MILLISECOND).0.paths[0].lost, [0; 5]);
+    }
+}
+
+/// CoDel drops the first packet that leaves when the delay has been above 5 ms for 100 ms (RFC
+/// 8289): packets of 1 ms at 1.1 per ms wait for k/11 ms, above 5 ms from the 55th on, which leaves
+/// at 55 ms; the drop is in the ledger of the path and in the link's counters.
+#[test]
+fn what_codel_drops_is_counted_on_its_path() {
+    let mut emulator = queued("codel = {}");
+    for number in 0..220 {
+        let now = u64::from(number) * 10 * MILLISECOND / 11;
+        while emulator.deliver(now).is_some() {}
+        emulator.send(now, Device::Path(0), data(0, number));
+    }
+    while emulator.deliver(1000 * MILLISECOND).is_some() {}
+    let (snapshot, _) = emulator.snapshot(1000 * MILLISECOND);
+    let lost = snapshot.paths[0].lost[Cause::Aqm as usize];
+    let dropped: Vec<f64> = emulator
+        .tap
+        .0
+        .iter()
+        .filter(|it| it.1.is_none())
+        .map(|it| it.0)
+        .collect();
+    assert!(
+        lost > 0 && lost == dropped.len() as u64,
+        "{lost} {dropped:?}"
+    );
+    assert_eq!(snapshot.links[0].dropped(Cause::Aqm).packets, lost);
+    // Above the target from some 55 ms on, and for 100 ms before the first drop.
+    assert!((150.0..170.0).contains(&dropped[0]), "{dropped:?}");
+    let delivered = snapshot.paths[0].delivered_packets;
+    assert_eq!(delivered + lost, 220);
+}
+
+/// The way back is a link that another user's data fills: a reply of 40 bytes waits for the 1.2 ms
+/// of one packet, takes 0.032 ms, and travels for 10 ms.
+#[test]
+fn a_reply_waits_on_the_links_of_the_way_back() {
+    let text = "algorithm = 'reno'\nmeasure.duration_s = 1\n\
+         links.down = { rate_mbps = 10, delay_ms = 10 }\n\
+         links.up = { rate_mbps = 10, delay_ms = 10 }\n\
+         [[flows]]\nname = 'download'\npaths = [{ links = ['down'], back = ['up'] }]\n\
+         [[flows]]\nname = 'upload'\npaths = [['up']]\n";
+    let mut emulator: Emulator<()> = with_return_way(text, ReturnWay::Delay);
+    emulator.send(0, Device::Path(1), data(1, 0));
+    emulator.send(0, Device::Server, reply(0));
+    assert_eq!(
+        dues(&mut emulator, 40 * MILLISECOND),
+        [(11.2, Device::Server), (11.232, Device::Path(0))]
+    );
+    assert_eq!(
+        emulator.snapshot(40 * MILLISECOND).0.links[1]
+            .arrived
+            .packets,
+        2
+    );
+}
