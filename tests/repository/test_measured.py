@@ -13,6 +13,8 @@ from anabranch.study.folder import known_studies, open_study
 DOCS = Path(__file__).parents[2] / "docs"
 RECORDS = {file.stem: file for file in sorted((DOCS / "records").glob("*.csv"))}
 STUDIED = {row["studied_as"] for row in rules()}
+NUMBER = r"-?[\d.e+-]+ ± [\d.e+-]+"
+VERDICT = r" (holds|fails|undecided)"
 PAGES = ("harm", "competitors", "queues-checked", "gateway-measured")
 
 
@@ -23,8 +25,7 @@ def rows(record: str) -> list[dict[str, str]]:
 def test_every_record_is_in_the_index_and_on_the_page_and_the_reverse() -> None:
     index = rows("index")
     assert {row["record"] for row in index} == set(RECORDS) - {"index"}
-    pages = sorted((DOCS / "reference").glob("records*.md"))
-    text = "".join(page.read_text() for page in pages)
+    text = (DOCS / "reference" / "records.md").read_text()
     shown = re.findall(r":file: ../records/(.+)\.csv", text)
     assert sorted(shown) == sorted(RECORDS)
     for row in index:
@@ -33,21 +34,28 @@ def test_every_record_is_in_the_index_and_on_the_page_and_the_reverse() -> None:
 
 
 def test_the_record_of_studies_has_every_number_of_every_study_and_rule() -> None:
-    found = {(row["study"], row["measure"], row["case"], row["rule"]) for row in rows("studies")}
+    found = {(row["study"], row["measure"], row["case"]): row for row in rows("studies")}
     for name in known_studies():
         entries = open_study(name).entries
-        for measure in entries.measures.values():
-            labels = [entries.cases[case].label for case in measure.cases]
-            expected = {(name, measure.label, case, rule) for case in labels for rule in STUDIED}
-            assert expected <= found, expected - found
-        judged = [row for row in rows("studies") if row["study"] == name and row["verdict"]]
-        assert {row["rule"] for row in judged} == STUDIED
+        judged = entries.verdict
+        for key, measure in entries.measures.items():
+            for case in measure.cases:
+                row = found[name, measure.label, entries.cases[case].label]
+                verdict = VERDICT if (key, case) == (judged.measure, judged.case) else ""
+                for rule in STUDIED:
+                    assert re.fullmatch(NUMBER + verdict, row[rule]), (row["study"], rule)
 
 
 def test_the_record_of_judgements_has_every_item_of_every_rule() -> None:
     items = {item.title for item in open_items().items.values()}
-    found = {(row["rule"], row["item"]) for row in rows("judge")}
-    assert found == {(rule, item) for rule in STUDIED for item in items}
+    assert {row["item"] for row in rows("judge")} == items
+    for row in rows("judge"):
+        assert set(row) == {"section", "item", "failures", *STUDIED}
+        assert {row[rule] for rule in STUDIED} <= {"holds", "fails", "not tested"}
+        said = [one.partition(": ") for one in row["failures"].split(" | ") if one]
+        failing = {rule for rule in STUDIED if row[rule] == "fails"}
+        assert {rule for rule, _, reason in said if reason} == failing, row
+        assert len(said) == len(failing), row
 
 
 @pytest.mark.parametrize("page", PAGES)
