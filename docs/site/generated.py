@@ -1,10 +1,11 @@
 """The generated pages of the reference."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import api
-import commands
 import paper_files
 import rule_pages
 import tables
@@ -21,7 +22,7 @@ def write(source: Path, quick: bool) -> None:
         "scenario": tables.scenario(ROOT),
         "result-tables": tables.results(),
         "metrics": tables.metrics(ROOT),
-        "commands": commands.page(),
+        "commands": (folder / "commands.md").read_text() + commands(),
         "paper-files": paper_files.page(),
         "python": api.page(ROOT / "python" / "anabranch"),
     }
@@ -29,3 +30,10 @@ def write(source: Path, quick: bool) -> None:
         linked = MENTION.sub(r"[\2](../\1/\2.md)", text)
         (folder / f"{name}.md").write_text(linked)
     rule_pages.write(ROOT, folder, quick)
+
+
+def commands() -> str:
+    """Every command with its arguments, options and examples, as Typer writes them."""
+    page = [sys.executable, "-m", "typer", "anabranch.cli.main", "utils", "docs"]
+    done = subprocess.run([*page, "--name", "anabranch"], check=True, capture_output=True, text=True)
+    return done.stdout.partition("\n")[2]

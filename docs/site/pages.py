@@ -42,7 +42,10 @@ def title(page: Path) -> str:
 
 
 def add_tables_of_contents(source: Path) -> None:
-    """Every index is followed by the pages to which it links, in their order: the navigation."""
+    """Every index is followed by the pages to which it links, in their order: the navigation.
+
+    GitHub would show a `{toctree}` in the pages themselves as a block of code.
+    """
     _add(source / "index.md", [f"{room}/index.md" for room in ROOMS])
     for index in (*(source / room / "index.md" for room in ROOMS), source / LECTURES):
         names = dict.fromkeys(m[2] for m in LINK.finditer(without_code(index.read_text())))
