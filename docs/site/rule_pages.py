@@ -160,7 +160,7 @@ class _Proofs:
             )
         text = (
             "Proved or refuted for all rates over two and three paths, by two solvers "
-            "([how](../records.md#proofs)). phi is the loss probability at which a "
+            "([how](../records-papers.md#proofs)). phi is the loss probability at which a "
             "path's window is stationary. C1 gives an equilibrium; with C2 and C3 it is the only "
             "one, and stable (theorems 3.2 and 3.3 of the Balia paper). *best* and *harm* are "
             "goals 1 and 2 of RFC 6356. *2:* and *3:* are numbers of paths.\n\n"

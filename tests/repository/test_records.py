@@ -107,5 +107,5 @@ def test_the_record_of_proofs_has_every_requirement_of_every_rule() -> None:
 def test_the_page_counts_the_cells_of_theory_and_packets_within_their_band() -> None:
     found = rows("theory-packets")
     within = sum(row["within its band"] == "yes" for row in found)
-    page = (ROOT / "docs" / "reference" / "records.md").read_text()
+    page = (ROOT / "docs" / "reference" / "records-papers.md").read_text()
     assert f"{within} of {len(found)} cells lie within their band" in page
