@@ -12,6 +12,7 @@ extensions = ["myst_parser"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 highlight_language = "none"
+smartquotes = False  # `--option` stays as it is written
 pygments_style = "default"
 
 html_theme = "pydata_sphinx_theme"

@@ -35,5 +35,7 @@ def write(source: Path, quick: bool) -> None:
 def commands() -> str:
     """Every command with its arguments, options and examples, as Typer writes them."""
     page = [sys.executable, "-m", "typer", "anabranch.cli.main", "utils", "docs"]
-    done = subprocess.run([*page, "--name", "anabranch"], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [*page, "--name", "anabranch"], check=True, capture_output=True, text=True
+    )
     return done.stdout.partition("\n")[2]
