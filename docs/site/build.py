@@ -75,9 +75,8 @@ def _generate(folder: Path, quick: bool) -> None:
 def _commands() -> str:
     """Every command with its arguments, options and examples, as Typer writes them."""
     page = [sys.executable, "-m", "typer", "anabranch.cli.main", "utils", "docs"]
-    done = subprocess.run(
-        [*page, "--name", "anabranch"], check=True, capture_output=True, text=True
-    )
+    page += ["--name", "anabranch"]
+    done = subprocess.run(page, cwd=ROOT / "python", check=True, capture_output=True, text=True)
     return done.stdout.partition("\n")[2]
 
 
