@@ -1,4 +1,7 @@
-"""The page of the Python API, from the source: signatures with types, and docstrings."""
+"""The page of the Python API, from the source: signatures with types, and docstrings.
+
+Sphinx' autodoc has no types of the compiled extension, of which it does not read the stub.
+"""
 
 import ast
 import re

@@ -10,6 +10,7 @@ Sphinx then makes HTML of all of them; its warnings are errors.
 
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -18,9 +19,11 @@ SITE = Path(__file__).parent
 ROOT = SITE.parents[1]
 sys.path[:0] = [str(SITE), str(ROOT / "tests"), str(ROOT / "python")]
 
-import generated  # noqa: E402
+import api  # noqa: E402
 import pages  # noqa: E402
-import played  # noqa: E402
+import paper_files  # noqa: E402
+import rule_pages  # noqa: E402
+import tables  # noqa: E402
 from sphinx.cmd.build import build_main  # noqa: E402
 
 
@@ -29,12 +32,12 @@ def build(out: Path, quick: bool) -> int:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "source"
         pages.copy(ROOT / "docs", source)
-        played.figures(ROOT / "docs", source, quick)
-        generated.write(source, quick)
+        pages.add_figures(ROOT / "docs", source, quick)
+        _generate(source / "reference", quick)
         pages.add_cells(source)
         pages.add_tables_of_contents(source)
         pages.mend_links(source, ROOT / "docs")
-        for name in ("conf.py", "mathml.py", "static", "templates"):
+        for name in ("conf.py", "static", "templates"):
             copy = shutil.copytree if (SITE / name).is_dir() else shutil.copy
             copy(SITE / name, source / name)
         html = Path(folder) / "html"
@@ -47,6 +50,35 @@ def build(out: Path, quick: bool) -> int:
             shutil.rmtree(out, ignore_errors=True)
             shutil.move(html, out)
         return code
+
+
+MENTION = re.compile(r"`?docs/(how-to|reference|notebook)/([\w-]+)\.md`?")
+"""A page as comments of the source name it."""
+
+
+def _generate(folder: Path, quick: bool) -> None:
+    """Write the generated pages of the reference; `quick` draws one picture for all rules."""
+    texts = {
+        "scenario": tables.scenario(ROOT),
+        "result-tables": tables.results(),
+        "metrics": tables.metrics(ROOT),
+        "commands": (folder / "commands.md").read_text() + _commands(),
+        "paper-files": paper_files.page(),
+        "python": api.page(ROOT / "python" / "anabranch"),
+    }
+    for name, text in texts.items():
+        linked = MENTION.sub(r"[\2](../\1/\2.md)", text)
+        (folder / f"{name}.md").write_text(linked)
+    rule_pages.write(ROOT, folder, quick)
+
+
+def _commands() -> str:
+    """Every command with its arguments, options and examples, as Typer writes them."""
+    page = [sys.executable, "-m", "typer", "anabranch.cli.main", "utils", "docs"]
+    done = subprocess.run(
+        [*page, "--name", "anabranch"], check=True, capture_output=True, text=True
+    )
+    return done.stdout.partition("\n")[2]
 
 
 SEARCH = re.compile(

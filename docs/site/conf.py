@@ -1,6 +1,7 @@
 """Sphinx' configuration of the documentation site, which `build.py` runs."""
 
-import mathml
+from docutils import nodes
+from latex2mathml.converter import convert
 
 import anabranch
 
@@ -12,6 +13,7 @@ extensions = ["myst_parser"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 highlight_language = "none"
+smartquotes = False  # `--option` stays as it is written
 pygments_style = "default"
 
 html_theme = "pydata_sphinx_theme"
@@ -41,7 +43,17 @@ html_theme_options = {
 }
 
 
+def mathml(display):
+    """A writer of formulas, which browsers draw themselves: no scripts, no fonts."""
+
+    def visit(writer, node):
+        writer.body.append(convert(node.astext(), display=display))
+        raise nodes.SkipNode
+
+    return visit, None
+
+
 def setup(app):
-    """Formulas are MathML, which browsers draw themselves: no scripts, no fonts."""
-    app.add_html_math_renderer("mathml", (mathml.inline, None), (mathml.display, None))
+    """Formulas are MathML."""
+    app.add_html_math_renderer("mathml", mathml("inline"), mathml("block"))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,14 +1,22 @@
-"""The pages of docs/ as the source of the site."""
+"""The pages of docs/ as the source of the site, with the figures that their blocks write."""
 
 import os
 import re
 import shutil
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from anabranch.figures.compact import compact
+from repository.printed import Workspace, play
 
 REPOSITORY = "https://github.com/anabranch/anabranch/blob/main"
 ROOMS = ("tutorials", "how-to", "reference", "notebook")
 LECTURES = "how-to/lectures.md"
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+LONGER = ("sweeps.md",)
+"""Pages that only `make test-all` runs, as the notebooks of lectures: they have no figure."""
+FIGURE = re.compile(r"^<!-- figure: ([\w./-]+\.svg) \| (.+?) -->$", re.M | re.S)
 
 
 def copy(docs: Path, source: Path) -> None:
@@ -42,7 +50,10 @@ def title(page: Path) -> str:
 
 
 def add_tables_of_contents(source: Path) -> None:
-    """Every index is followed by the pages to which it links, in their order: the navigation."""
+    """Every index is followed by the pages to which it links, in their order: the navigation.
+
+    GitHub would show a `{toctree}` in the pages themselves as a block of code.
+    """
     _add(source / "index.md", [f"{room}/index.md" for room in ROOMS])
     for index in (*(source / room / "index.md" for room in ROOMS), source / LECTURES):
         names = dict.fromkeys(m[2] for m in LINK.finditer(without_code(index.read_text())))
@@ -83,3 +94,36 @@ def mend_links(source: Path, docs: Path) -> None:
             code ^= fence
             lines.append(line if code or fence else LINK.sub(mended, line))
         page.write_text("\n".join(lines))
+
+
+def add_figures(docs: Path, source: Path, quick: bool) -> None:
+    """Run the pages of two rooms and put the figures that they write into the copies.
+
+    `quick` leaves how-to pages as they are printed, without figures. Raises AssertionError where a
+    page prints something else than its commands.
+    """
+    rooms = ("tutorials",) if quick else ("tutorials", "how-to")
+    pages = [page for room in rooms for page in sorted((docs / room).glob("*.md"))]
+    pages = [page for page in pages if page.name not in LONGER]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda page: _play(page, source / page.relative_to(docs)), pages))
+
+
+def _play(page: Path, copy: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Workspace(Path(folder))
+        for block, now in play(page, workspace):
+            assert list(block.lines) == now, (
+                f"{block}: prints something else now: UPDATE_PRINTED=1 pytest "
+                "tests/repository/test_printed_outputs.py"
+            )
+
+        def included(match: re.Match[str]) -> str:
+            file, caption = match[1], " ".join(match[2].split())
+            name = f"{page.stem}-{file.replace('/', '-')}"
+            shutil.copy(workspace.directory / file, copy.parent / name)
+            svg = copy.parent / name
+            svg.write_text(compact(svg.read_text()))
+            return f"```{{figure}} {name}\n:alt: {caption}\n\n{caption}\n```"
+
+        copy.write_text(FIGURE.sub(included, page.read_text()))

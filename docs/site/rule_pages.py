@@ -1,15 +1,22 @@
 """A page per rule: equation, picture, guarantees, counterexamples, weaknesses, source."""
 
 import csv
+import io
 import re
 from pathlib import Path
 from typing import Any
 
-import rule_figures
+import matplotlib
+from matplotlib.figure import Figure
 from tables import cell
 
 import anabranch
+from anabranch.figures.compact import compact
+from anabranch.figures.style import SHEET, style
 from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
+
+SCENARIO = Path(__file__).parent / "golden.toml"
+GREY = "#8a8a8a"
 
 
 def write(root: Path, folder: Path, quick: bool) -> None:
@@ -19,13 +26,13 @@ def write(root: Path, folder: Path, quick: bool) -> None:
     """
     rules = anabranch.rules()
     (folder / "rules").mkdir()
-    result = rule_figures.measured([rule["name"] for rule in rules])
+    result = anabranch.run(SCENARIO, [rule["name"] for rule in rules])
     proofs = _Proofs(root / "docs/records/proofs.csv")
     picture = ""
     for rule in rules:
         name = rule["name"]
         if not (quick and picture):
-            picture = rule_figures.figure(result, name)
+            picture = _figure(result, name)
         (folder / "rules" / f"{name}.svg").write_text(picture)
         (folder / "rules" / f"{name}.md").write_text(_page(root, rule, proofs, result))
     links = "\n".join(f"- [{it['name']}](rules/{it['name']}.md): {it['summary']}" for it in rules)
@@ -42,8 +49,8 @@ def _page(root: Path, rule: dict[str, Any], proofs: "_Proofs", result: anabranch
     name = rule["name"]
     file = f"crates/model/control/src/rules/{name.replace('-', '_')}.rs"
     title, equation = _documentation((root / file).read_text())
-    wide, narrow, beside_wide, beside_narrow = rule_figures.goodput(result, name)
-    scenario = (Path(__file__).parent / "golden.toml").read_text().split("\n\n", 1)[1].rstrip()
+    wide, narrow, beside_wide, beside_narrow = _goodput(result, name)
+    scenario = SCENARIO.read_text().split("\n\n", 1)[1].rstrip()
     kernel = _kernel(root, rule)
     sections = [
         f"# {name}",
@@ -140,6 +147,41 @@ def _parameters(rule: dict[str, Any]) -> str:
         "rule couples ([the detector](../rules.md#coupling))."
     )
     return (head + "\n".join(rows) + f"\n\n{shared}") if rows else f"None of its own. {shared}"
+
+
+def _goodput(result: anabranch.Result, rule: str) -> tuple[float, float, float, float]:
+    """Mbps over the wide and the narrow link of the user with two paths, and of the others."""
+    paths = result.paths[(result.paths["algorithm"] == rule)]
+    paths = paths[paths["flow"] == "two paths"].groupby("path")["goodput_mbps"].mean()
+    flows = result.flows[result.flows["algorithm"] == rule].groupby("flow")["goodput_mbps"].mean()
+    return paths[0], paths[1], flows["on wide"], flows["on narrow"]
+
+
+def _figure(result: anabranch.Result, rule: str) -> str:
+    """An SVG: windows of the user with two paths, and the goodput of all three users."""
+    colour = style(rule)[0]
+    samples = result.path_samples
+    samples = samples[(samples["algorithm"] == rule) & (samples["flow"] == "two paths")]
+    samples = samples[samples["seed"] == result.seeds[0]]
+    wide, narrow, beside_wide, beside_narrow = _goodput(result, rule)
+    with matplotlib.rc_context({**SHEET, "svg.hashsalt": "anabranch"}):
+        drawn = Figure(figsize=(7.2, 2.5))
+        left, right = drawn.subplots(1, 2, width_ratios=[3, 2])
+        for path, dash, label in ((0, "-", "wide, 10 Mbps"), (1, "--", "narrow, 5 Mbps")):
+            line = samples[samples["path"] == path]
+            left.plot(line["time_s"], line["window_packets"], dash, color=colour, label=label, lw=1)
+        left.set(xlabel="time (s)", ylabel="window (packets)", ylim=(0, None))
+        left.legend(loc="upper right", fontsize="small")
+        names = ["two paths", "one, on wide", "one, on narrow"]
+        right.barh(names, [wide, beside_wide, 0], color=[colour, GREY, GREY])
+        right.barh(names, [narrow, 0, beside_narrow], left=[wide, 0, 0], color=[colour, GREY, GREY],
+                   alpha=0.55)  # fmt: skip
+        right.invert_yaxis()
+        right.grid(axis="y", visible=False)
+        right.set_xlabel("goodput (Mbps); light: over narrow")
+        file = io.StringIO()
+        drawn.savefig(file, format="svg", metadata={"Date": None})
+    return compact(file.getvalue())
 
 
 class _Proofs:

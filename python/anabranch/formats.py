@@ -130,6 +130,26 @@ def csv_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return text.getvalue()
 
 
+def wide_csv(header: Sequence[str], cells: Iterable[tuple[Sequence[str], str, str]]) -> str:
+    """CSV of cells (names of the row, column, text): a row per names, `header` over them.
+
+    Rows and columns are in the order of their first cells.
+
+    >>> print(wide_csv(["x"], [(["a"], "lia", "1"), (["a"], "olia", "2"), (["b"], "olia", "3")]))
+    x,lia,olia
+    a,1,2
+    b,,3
+    <BLANKLINE>
+    """
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    columns: dict[str, None] = {}
+    for names, column, text in cells:
+        rows.setdefault(tuple(names), {})[column] = text
+        columns[column] = None
+    body = [[*names, *(row.get(column, "") for column in columns)] for names, row in rows.items()]
+    return csv_table([*header, *columns], body)
+
+
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """The lines of a Markdown table; columns after the first are aligned to the right.
 

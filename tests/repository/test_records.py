@@ -1,4 +1,4 @@
-"""The records of papers and theory: they are complete, and pages have their counts."""
+"""Records are complete and shown, and the numbers and counts of pages are theirs."""
 
 import csv
 import re
@@ -9,15 +9,22 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.judge.entries import open_items
 from anabranch.papers.judge import Verdict
 from anabranch.papers.summary import RECORD
+from anabranch.scenario import rules
 from anabranch.statements.quotes import QUOTES
 from anabranch.statements.statement import CLASSES, OURS
+from anabranch.study.folder import known_studies, open_study
 from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
 
 ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "docs" / "records"
 NAMES = sorted(file.stem for file in RECORDS.glob("*.csv") if file.stem != "index")
+STUDIED = {row["studied_as"] for row in rules()}
+NUMBER = r"-?[\d.e+-]+ ± [\d.e+-]+"
+VERDICT = r" (holds|fails|undecided)"
+PAGES = ("harm", "competitors", "queues-checked", "gateway-measured")
 Row = dict[str, str]
 
 
@@ -109,3 +116,54 @@ def test_the_page_counts_the_cells_of_theory_and_packets_within_their_band() -> 
     within = sum(row["within its band"] == "yes" for row in found)
     page = (ROOT / "docs" / "reference" / "records-papers.md").read_text()
     assert f"{within} of {len(found)} cells lie within their band" in page
+
+
+def test_every_record_is_in_the_index_and_on_the_page_and_the_reverse() -> None:
+    index = rows("index")
+    assert {row["record"] for row in index} == set(NAMES)
+    pages = sorted((ROOT / "docs" / "reference").glob("records*.md"))
+    text = "".join(page.read_text() for page in pages)
+    shown = re.findall(r":file: ../records/(.+)\.csv", text)
+    assert sorted(shown) == sorted([*NAMES, "index"])
+    for row in index:
+        assert all(row.values()), row
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", row["date"]), row
+
+
+def test_the_record_of_studies_has_every_number_of_every_study_and_rule() -> None:
+    found = {(row["study"], row["measure"], row["case"]): row for row in rows("studies")}
+    for name in known_studies():
+        entries = open_study(name).entries
+        judged = entries.verdict
+        for key, measure in entries.measures.items():
+            for case in measure.cases:
+                row = found[name, measure.label, entries.cases[case].label]
+                verdict = VERDICT if (key, case) == (judged.measure, judged.case) else ""
+                for rule in STUDIED:
+                    assert re.fullmatch(NUMBER + verdict, row[rule]), (row["study"], rule)
+
+
+def test_the_record_of_judgements_has_every_item_of_every_rule() -> None:
+    items = {item.title for item in open_items().items.values()}
+    assert {row["item"] for row in rows("judge")} == items
+    for row in rows("judge"):
+        assert set(row) == {"section", "item", "failures", *STUDIED}
+        assert {row[rule] for rule in STUDIED} <= {"holds", "fails", "not tested"}
+        said = [one.partition(": ") for one in row["failures"].split(" | ") if one]
+        failing = {rule for rule in STUDIED if row[rule] == "fails"}
+        assert {rule for rule, _, reason in said if reason} == failing, row
+        assert len(said) == len(failing), row
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_numbers_of_a_table_are_those_of_the_records_that_the_page_names(page: str) -> None:
+    text = (ROOT / "docs" / "notebook" / f"{page}.md").read_text()
+    named = [one for one in NAMES if re.search(rf"`{re.escape(one)}`", text)]
+    assert named, "the page names no record"
+    known = {
+        n for one in named for n in re.findall(r"\d+\.\d+", (RECORDS / f"{one}.csv").read_text())
+    }
+    tables = [line for line in text.splitlines() if line.startswith("|") and "`cargo" not in line]
+    for line in tables[1:]:
+        found = re.findall(r"\d+\.\d+", line)
+        assert set(found) <= known, f"{line}: {set(found) - known}"

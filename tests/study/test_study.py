@@ -12,6 +12,7 @@ from anabranch.scenario import ScenarioError, rules
 from anabranch.study import figures, folder, outcome, runs
 from anabranch.study.drawings import Distribution, Plane, Time
 from anabranch.study.entries import Verdict
+from anabranch.study.report import RESULTS
 from anabranch.study.samples import Samples
 from anabranch.study.verdict import judge
 from conftest import Anabranch
@@ -71,7 +72,7 @@ def test_a_study_from_its_folder_to_its_directory(tiny: Path, anabranch: Anabran
     assert manifest["study"]["seeds"] == [1, 2]
 
 
-def test_a_record_has_a_row_per_number_and_the_verdict_where_it_is_judged(
+def test_a_record_has_a_cell_per_number_and_the_verdict_where_it_is_judged(
     tiny: Path, anabranch: Anabranch
 ) -> None:
     file = tiny / "record.csv"
@@ -79,15 +80,20 @@ def test_a_record_has_a_row_per_number_and_the_verdict_where_it_is_judged(
     assert run.returncode == 0, run.stderr
     rows = list(csv.DictReader(file.read_text().splitlines()))
     found = outcome.study("tiny", ["reno", "lia"])
-    assert len(rows) == len(found.table) == 4, "two measures in a case each, two rules"
-    labels = {name: one.label for name, one in found.study.entries.measures.items()}
-    for row, cell in zip(rows, found.table.to_dict("records"), strict=True):
-        assert (row["measure"], row["rule"]) == (labels[cell["measure"]], cell["rule"])
-        assert float(row["value"]) == pytest.approx(cell["value"], rel=1e-3)
-        assert float(row["ci95"]) == pytest.approx(cell["value_ci95"], rel=1e-3)
-        judged = cell["measure"] == found.study.entries.verdict.measure
-        assert (row["verdict"] in ("holds", "fails", "undecided")) == judged
-        assert judged or row["verdict"] == ""
+    assert (len(rows), len(found.table)) == (2, 4), "two measures in a case each, two rules"
+    assert list(rows[0]) == ["study", "measure", "case", "reno", "lia"]
+    assert {(row["study"], row["case"]) for row in rows} == {("tiny", "1 TCP")}
+    by_measure = {row["measure"]: row for row in rows}
+    entries = found.study.entries
+    verdicts = {rule: name for name in RESULTS for rule in found.as_dict()[name]}
+    for cell in found.table.to_dict("records"):
+        row = by_measure[entries.measures[cell["measure"]].label]
+        value, sign, ci95, *verdict = row[cell["rule"]].split()
+        assert float(value) == pytest.approx(cell["value"], rel=1e-3)
+        assert sign == "±"
+        assert float(ci95) == pytest.approx(cell["value_ci95"], rel=1e-3)
+        judged = cell["measure"] == entries.verdict.measure
+        assert verdict == ([verdicts[cell["rule"]]] if judged else [])
 
 
 def test_a_directory_with_files_is_refused_before_a_run(tiny: Path, anabranch: Anabranch) -> None:

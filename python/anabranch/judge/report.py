@@ -7,10 +7,10 @@ from typing import Any
 import jinja2
 
 from anabranch.files import MANIFEST
-from anabranch.formats import csv_table, json_text
+from anabranch.formats import json_text, wide_csv
 from anabranch.judge import counterexample
 from anabranch.judge.outcome import Judgement
-from anabranch.judge.verdict import Verdict
+from anabranch.judge.verdict import FAILS, Verdict
 from anabranch.result import manifest
 
 COUNTEREXAMPLES = "counterexamples"
@@ -75,11 +75,18 @@ def groups(judgement: Judgement) -> Mapping[str, list[Verdict]]:
 
 
 def record(judgements: Sequence[Mapping[str, Any]]) -> str:
-    """CSV of judgements as `Judgement.as_dict` has them: a row per rule and item, item zero not."""
-    rows = [
-        [one["rule"], *(item[name] for name in ("section", "title", "result", "says"))]
-        for one in judgements
-        for item in one["items"]
-        if item["section"] != "0"
-    ]
-    return csv_table(("rule", "section", "item", "result", "says"), rows)
+    """CSV of judgements as `Judgement.as_dict` has them: a row per item, a column per rule.
+
+    The column `failures` says why each rule fails that does. Item zero is left out.
+    """
+    cells = []
+    failures: dict[tuple[str, str], list[str]] = {}
+    for one in judgements:
+        for item in one["items"]:
+            names = item["section"], item["title"]
+            if names[0] != "0":
+                cells.append((names, one["rule"], item["result"]))
+                fails = [f"{one['rule']}: {item['says']}"] if item["result"] == FAILS else []
+                failures.setdefault(names, []).extend(fails)
+    said = [(names, "failures", " | ".join(each)) for names, each in failures.items()]
+    return wide_csv(("section", "item"), [*cells, *said])

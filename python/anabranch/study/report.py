@@ -7,7 +7,7 @@ from typing import Any
 
 from anabranch.figures import style
 from anabranch.files import MANIFEST
-from anabranch.formats import csv_table, json_text, number
+from anabranch.formats import interval, json_text, wide_csv
 from anabranch.result import manifest
 from anabranch.study.figures import draw
 from anabranch.study.folder import open_study
@@ -63,19 +63,24 @@ def page(outcome: Outcome) -> list[str]:
 
 
 def record(studies: Sequence[Mapping[str, Any]]) -> str:
-    """CSV of studies as `Outcome.as_dict` has them: a row per measure, case and rule.
+    """CSV of studies as `Outcome.as_dict` has them: a row per measure and case, a column per rule.
 
-    `value` is the mean over the seeds, `ci95` half its interval; `verdict` stands at the number
-    that the study judges.
+    A cell is the mean over the seeds ± half its 95 % interval, and the verdict where the study
+    judges the number.
     """
-    rows = []
+    cells = []
     for one in studies:
         judged = open_study(one["study"]).entries.verdict
         for cell in one["table"]:
             measure, case, rule = cell["measure"], cell["case"], cell["rule"]
             is_judged = (measure, case) == (judged.measure, judged.case)
             results = [name for name in RESULTS if is_judged and rule in one[name]]
-            names = (one["study"], one["measures"][measure], one["cases"][case], rule)
-            numbers = (number(cell[name], ".4g") for name in ("value", "value_ci95"))
-            rows.append([*names, *numbers, *(results or [""])])
-    return csv_table(("study", "measure", "case", "rule", "value", "ci95", "verdict"), rows)
+            text = interval(cell["value"], cell["value_ci95"], ".4g", missing="")
+            cells.append(
+                (
+                    (one["study"], one["measures"][measure], one["cases"][case]),
+                    rule,
+                    " ".join([text, *results]).lstrip(),
+                )
+            )
+    return wide_csv(("study", "measure", "case"), cells)

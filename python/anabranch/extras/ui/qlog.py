@@ -1,4 +1,7 @@
-"""A qlog file as one graph per path: window, bytes in flight, rates, RTTs, and events."""
+"""A qlog file as one graph per path: window, bytes in flight, rates, RTTs, and its events.
+
+Events of the connection as a whole are left to viewers of one connection, such as qvis.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -97,7 +100,7 @@ def _take(log: Log, event: Event) -> None:
     elif event.name in ("timer_updated", "loss_timer_updated"):
         if data.get("event_type") == "expired" and data.get("timer_type") == "pto":
             log.events.append((time, event.path, "timeout", "probe timeout"))
-    elif event.name not in ("parameters_set", "datagrams_sent", "datagrams_received"):
+    elif event.path and event.name not in ("datagrams_sent", "datagrams_received"):
         log.events.append((time, event.path, event.name.replace("_", " "), _short(data)))
 
 

@@ -66,8 +66,6 @@ export class LogView {
     const tip = make("div", { className: "tip", hidden: true });
     const legend = make("ul", { className: "legend" });
     const missing = path.lines.pacing_mbps ? "" : "The file has no pacing rate.";
-    const marks = make("details", { className: "small" }, make("summary", {}, `${path.events.length} marks`));
-    for (const event of path.events.slice(0, 500)) marks.append(make("div", {}, said(event)));
     this.graphs.append(
       make(
         "figure",
@@ -75,7 +73,6 @@ export class LogView {
         make("figcaption", {}, `Path ${path.path} `, make("span", { className: "small" }, missing)),
         make("div", { className: "hover" }, place, tip),
         legend,
-        marks,
       ),
     );
     const axis = { font: "12px system-ui, sans-serif", ticks: { show: false } };
