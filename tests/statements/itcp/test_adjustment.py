@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import ScenarioError
-from anabranch.statements.itcp import adjustment, adjustment_study, proposition
-from anabranch.statements.itcp.adjustment import Rule
-from anabranch.statements.itcp.proposition import Start, play
+from anabranch.statements.itcp import adjustment, lemmas
+from anabranch.statements.itcp.adjustment import Rule, Start, play
 
 
 # ---------------------------------------------------------------- (11) and (12)
@@ -71,7 +70,7 @@ def test_the_flow_of_11_ends_where_a_share_equals_its_load() -> None:
     ["as stated", "epsilon up to (1 - rho) / (N - 1)", "our guard for (iii), nearest first"],
 )
 def test_all_shares_come_to_exceed_the_loads(name: str) -> None:
-    found = proposition.trial(name, 200, 7)
+    found = adjustment.trial(name, 200, 7)
     assert found.kept > 150
     assert found.reached == found.kept
 
@@ -107,4 +106,4 @@ def test_without_assumption_iii_a_run_may_cycle() -> None:
 )
 def test_values_out_of_range_are_errors(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
-        adjustment_study.study(**{"starts": 1, **wrong})
+        lemmas.study(**{"starts": 1, **wrong})

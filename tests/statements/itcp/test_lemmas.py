@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from anabranch.statements.itcp import lemmas, rate_statements, tail_statements
+from anabranch.statements.itcp import lemmas, tail_theorems
+from anabranch.statements.itcp.adjustment import trial
 from anabranch.statements.itcp.lemmas import Case
-from anabranch.statements.itcp.proposition import trial
 from anabranch.statements.itcp.tail_theorems import PAPER
 from anabranch.statements.statement import CONDITION, HOLDS, WRONG
 
@@ -64,38 +64,38 @@ def test_lemma_4_does_not_hold_for_all_later_updates() -> None:
 
 
 def test_proposition_1_counts_the_trials_with_its_own_assumptions() -> None:
-    stated = [trial(name, 30, 1) for name in rate_statements.AS_STATED]
+    stated = [trial(name, 30, 1) for name in lemmas.AS_STATED]
     beyond = trial("epsilon above that", 200, 1)
     assert beyond.reached < beyond.kept
-    found = rate_statements.proposition_1([*stated, beyond])
+    found = lemmas.proposition_1([*stated, beyond])
     assert found.holds
     assert found.numbers["kept"] == sum(one.kept for one in stated)
     short = replace(stated[0], reached=stated[0].kept - 1)
-    assert rate_statements.proposition_1([short, stated[1]]).verdict == WRONG
+    assert lemmas.proposition_1([short, stated[1]]).verdict == WRONG
 
 
 def test_a_queue_with_too_much_load_grows_as_theorem_5_says() -> None:
     # Measured at 20 000 arrivals; the theorem's limit is within 10 % of all five runs.
-    found = tail_statements.theorem_5(PAPER[0])
+    found = tail_theorems.theorem_5(PAPER[0])
     for name in ("least", "most"):
         assert found.numbers[name] == pytest.approx(found.numbers["alpha"], rel=0.1)
     # Twice the server serves it all: nobody is left who came early.
-    assert tail_statements._customers_per_s(PAPER[0], 2 * PAPER[0].load, 1) < 0.05
+    assert tail_theorems._customers_per_s(PAPER[0], 2 * PAPER[0].load, 1) < 0.05
 
 
 def test_lemma_1_holds_file_by_file_with_kappas_6_and_4() -> None:
-    found = tail_statements.lemma_1(PAPER, 5000)
+    found = tail_theorems.lemma_1(PAPER, 5000)
     assert found.holds
     assert "kappas (6, 4)" in found.found
 
 
 def test_lemma_1_is_violated_by_a_share_below_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
     # (5, 5): phi1 = 0.5 < 0.52. Alone at that rate the queue has no steady state.
-    monkeypatch.setattr(tail_statements, "KAPPAS", (5.0, 5.0))
+    monkeypatch.setattr(tail_theorems, "KAPPAS", (5.0, 5.0))
     with pytest.raises(ValueError, match="no steady state"):
-        tail_statements.lemma_1(PAPER, 5000)
+        tail_theorems.lemma_1(PAPER, 5000)
     # A file that leaves sooner than alone at rate 1 is caught.
-    monkeypatch.setattr(tail_statements, "KAPPAS", (6.0, 4.0))
-    alone = tail_statements._alone
-    monkeypatch.setattr(tail_statements, "_alone", lambda *call: 1.1 * alone(*call))
-    assert not tail_statements.lemma_1(PAPER, 5000).holds
+    monkeypatch.setattr(tail_theorems, "KAPPAS", (6.0, 4.0))
+    alone = tail_theorems._alone
+    monkeypatch.setattr(tail_theorems, "_alone", lambda *call: 1.1 * alone(*call))
+    assert not tail_theorems.lemma_1(PAPER, 5000).holds

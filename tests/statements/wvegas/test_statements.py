@@ -7,9 +7,7 @@ import pytest
 
 from anabranch.papers.folder import open_paper
 from anabranch.statements.wvegas import statements as statements
-from anabranch.theory.optimum.maximise import solve
-from anabranch.theory.optimum.problem import Problem, Solution
-from anabranch.theory.optimum.utility import AlphaFair
+from anabranch.theory.optimum.maximise import AlphaFair, Problem, Solution, solve
 from theory.optimum.problems import problem
 
 

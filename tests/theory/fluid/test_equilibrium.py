@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from anabranch.scenario import Scenario, ScenarioError, rules
 from anabranch.theory.errors import NotConverged
-from anabranch.theory.fluid import random_scenarios, rounds
+from anabranch.theory.fluid import against_packets, rounds
 from anabranch.theory.fluid.equilibrium import equilibrium
 from anabranch.theory.fluid.model import Model
 from anabranch.theory.network import Network
@@ -141,7 +141,7 @@ def test_unused_links_and_separate_parts_have_no_effect():
 )
 @given(seed=st.integers(0, 10_000))
 def test_at_the_equilibrium_of_any_network_phi_is_the_loss_and_full_links_are_full(rule, seed):
-    net = Network.of(random_scenarios.scenario(seed), rule)
+    net = Network.of(against_packets.random_scenario(seed), rule)
     found = equilibrium(net)
     point = Model(net, settled=True).at(found.window, found.backlog)
     drift, increase_decrease = point.drift, point.increase_decrease
@@ -156,7 +156,7 @@ def test_at_the_equilibrium_of_any_network_phi_is_the_loss_and_full_links_are_fu
 
 @pytest.mark.parametrize("rule", ["reno", "lia", "olia", "balia", "coupled", "rsf-db", "rsf-lb"])
 def test_derivatives_are_those_of_differences(rule):
-    net = Network.of(random_scenarios.scenario(4), rule)
+    net = Network.of(against_packets.random_scenario(4), rule)
     model, dice = Model(net), np.random.default_rng(1)
     window = dice.uniform(5, 60, net.paths)
     backlog = dice.uniform(0.2, 1.5, len(net.capacity)) * model.backlogs.scale

@@ -7,11 +7,9 @@ from hypothesis import strategies as st
 
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.errors import NotConverged
-from anabranch.theory.optimum import interior_point
-from anabranch.theory.optimum.maximise import certified, solve
+from anabranch.theory.optimum import maximise
+from anabranch.theory.optimum.maximise import AlphaFair, Solution, certified, solve
 from anabranch.theory.optimum.optimum import optima, ranges
-from anabranch.theory.optimum.problem import Solution
-from anabranch.theory.optimum.utility import AlphaFair
 from theory.optimum.conic import conic
 from theory.optimum.problems import TWO_LINKS, networks, problem
 
@@ -141,7 +139,7 @@ def test_conjugate_gradients_and_factors_agree(monkeypatch):
     paths = [rng.choice(40, 2, replace=False).tolist() for _ in range(160)]
     network = problem(rng.uniform(5, 50, 40).tolist(), paths, [2] * 80)
     exact = network.sums @ solve(network, LOG).rate
-    monkeypatch.setattr(interior_point, "DENSE_LINKS", 0)
+    monkeypatch.setattr(maximise, "DENSE_LINKS", 0)
     iterated = network.sums @ solve(network, LOG).rate
     assert iterated == pytest.approx(exact, rel=1e-3)
 
@@ -260,7 +258,7 @@ def test_an_unknown_utility_is_an_error(text):
 
 
 def test_not_converged_names_the_residual(monkeypatch):
-    monkeypatch.setattr(interior_point, "MOST_STEPS", 2)
+    monkeypatch.setattr(maximise, "MOST_STEPS", 2)
     network = problem([5, 10, 6], [[0], [1, 2], [0], [1], [2]], [2, 1, 1, 1])
     with pytest.raises(NotConverged, match=r"after 2 iterations with a relative duality gap of"):
         solve(network, LOG)

@@ -78,8 +78,8 @@ def optimum_command(
     """
     from anabranch.cli.theory import optimum_tables
     from anabranch.theory.optimum.fixed_points import fixed_point_of
+    from anabranch.theory.optimum.maximise import AlphaFair
     from anabranch.theory.optimum.optimum import optima
-    from anabranch.theory.optimum.utility import AlphaFair
 
     chosen = only_names(algorithm) if algorithm else []
     scenario, rtt_s = scenario_of(file, set_, ANY), rtt_ms and rtt_ms / 1e3

@@ -68,7 +68,7 @@ def prove_command(
             f'theory prove needs {", ".join(missing)}: pip install "anabranch[prove]"'
         )
     from anabranch.cli.theory import proofs_tables
-    from anabranch.theory.guarantees.proofs import survey, verdicts
+    from anabranch.theory.guarantees.proofs import verdicts
     from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
 
     if (rule is not None) + every + bool(paper) != 1:
@@ -86,11 +86,11 @@ def prove_command(
     with tables.progress(f"theory prove {rule or '--all'}") as progress:
         if rule is not None:
             one = verdicts.prove(rule, numbers, kinds, chosen, timeout, progress)
-            found = survey.Survey([one])
+            found = verdicts.Survey([one])
         else:
-            found = survey.prove_all(numbers, kinds, chosen, timeout, progress)
+            found = verdicts.prove_all(numbers, kinds, chosen, timeout, progress)
     if record:
-        record.write_text(survey.record(found), encoding="utf-8")
+        record.write_text(verdicts.record(found), encoding="utf-8")
     if rule is not None:
         tables.answer(one, as_json, proofs_tables.proofs)
     else:

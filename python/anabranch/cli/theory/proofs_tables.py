@@ -5,8 +5,7 @@ from rich.text import Text
 from anabranch.cli.tables import STDOUT, new_table
 from anabranch.statements.proofs import PaperProofs, words
 from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
-from anabranch.theory.guarantees.proofs.survey import Survey
-from anabranch.theory.guarantees.proofs.verdicts import PROVED, REFUTED, Proofs, Verdict
+from anabranch.theory.guarantees.proofs.verdicts import PROVED, REFUTED, Proofs, Survey, Verdict
 
 COLOURS = {PROVED: "green", REFUTED: "red"}
 

@@ -54,7 +54,7 @@ def queueing(
         anabranch theory queueing --share 0.3,0.5 --files 4000000 --seeds 10 --out results
     """
     from anabranch.cli.theory.queueing_tables import show_queueing
-    from anabranch.statements.itcp import measured_tails
+    from anabranch.statements.itcp import tail_theorems
     from anabranch.statements.itcp.tail_theorems import PAPER, Traffic
 
     loads, shapes = _two("--load", load), _two("--shape", shape)
@@ -63,10 +63,10 @@ def queueing(
     )
     shares = _numbers("--share", share)
 
-    def find(progress: Callable[[float], None] | None) -> measured_tails.Tails:
-        return measured_tails.measure((first, second), shares, files, seeds, progress)
+    def find(progress: Callable[[float], None] | None) -> tail_theorems.Tails:
+        return tail_theorems.measure((first, second), shares, files, seeds, progress)
 
-    def draw(found: measured_tails.Tails) -> "Figure":
+    def draw(found: tail_theorems.Tails) -> "Figure":
         from anabranch.statements.itcp import figure
 
         return figure.tails(found)
@@ -95,12 +95,12 @@ def adjustment(
         anabranch theory adjustment --load 0.28,0.08,0.08,0.24 --epsilon 0.05 --json
     """
     from anabranch.cli.theory.queueing_tables import show_adjustment
-    from anabranch.statements.itcp import adjustment_study
+    from anabranch.statements.itcp import lemmas
 
     loads = _numbers("--load", load)
 
-    def find(progress: Callable[[float], None] | None) -> adjustment_study.Adjustment:
-        return adjustment_study.study(loads, epsilon, gamma, starts, seed, progress)
+    def find(progress: Callable[[float], None] | None) -> lemmas.Adjustment:
+        return lemmas.study(loads, epsilon, gamma, starts, seed, progress)
 
     _answer("adjustment", find, show_adjustment, as_json)
 
@@ -125,12 +125,12 @@ def rent(
         anabranch theory rent --paths 4 --price 0.01 --out results
     """
     from anabranch.cli.theory.queueing_tables import show_rent
-    from anabranch.statements.rsf import rent_study
+    from anabranch.statements.rsf import statements
 
-    def find(progress: Callable[[float], None] | None) -> rent_study.Rent:
-        return rent_study.study(paths, price, states, seed, progress)
+    def find(progress: Callable[[float], None] | None) -> statements.Rent:
+        return statements.study(paths, price, states, seed, progress)
 
-    def draw(_: rent_study.Rent) -> "Figure":
+    def draw(_: statements.Rent) -> "Figure":
         from anabranch.statements.rsf import figure
 
         return figure.region()

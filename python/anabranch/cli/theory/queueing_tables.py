@@ -5,10 +5,10 @@ import pandas as pd
 
 from anabranch.cli.tables import STDOUT, new_table, statements
 from anabranch.formats import interval, numbers, share
-from anabranch.statements.itcp.adjustment_study import Adjustment
-from anabranch.statements.itcp.measured_tails import FIT_S, GRID_S, TOGETHER, Tails
-from anabranch.statements.rsf.rent_study import Rent
-from anabranch.statements.rsf.rosen import leading_eigenvalue
+from anabranch.statements.itcp.lemmas import Adjustment
+from anabranch.statements.itcp.tail_theorems import FIT_S, GRID_S, TOGETHER, Tails
+from anabranch.statements.rsf.rent import leading_eigenvalue
+from anabranch.statements.rsf.statements import Rent
 
 READ_S = GRID_S[[10, 15, 20, 25, 30, 35, 40]]
 """Points of a tail in a table: 0.1 to 100 s, two per decade."""

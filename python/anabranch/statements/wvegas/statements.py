@@ -14,10 +14,7 @@ from anabranch.statements.quotes import quoted
 from anabranch.statements.statement import Statement, ours, verdict
 from anabranch.statements.wvegas import iterations as wvegas
 from anabranch.theory.array import Array
-from anabranch.theory.optimum.interior_point import of_each
-from anabranch.theory.optimum.maximise import solve
-from anabranch.theory.optimum.problem import Problem
-from anabranch.theory.optimum.utility import AlphaFair
+from anabranch.theory.optimum.maximise import AlphaFair, Problem, of_each, solve
 
 ALPHAS = (0.5, 1.0, 2.0, 3.0)
 

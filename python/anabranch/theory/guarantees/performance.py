@@ -10,8 +10,7 @@ from scipy.optimize import brentq
 from anabranch.scenario import ScenarioError
 from anabranch.theory.array import Array
 from anabranch.theory.guarantees import random_states
-from anabranch.theory.guarantees.jacobian import phi_jacobian
-from anabranch.theory.guarantees.response import rates_at
+from anabranch.theory.guarantees.conditions import phi_jacobian, rates_at
 from anabranch.theory.law import Law, States
 
 RENO = Law("reno")

@@ -9,9 +9,8 @@ import numpy as np
 from anabranch.formats import numbers
 from anabranch.runner import Progress
 from anabranch.statements.quotes import quoted
-from anabranch.statements.rsf import fluid_model, rent, rosen
-from anabranch.statements.rsf.rent import Equilibrium, Split
-from anabranch.statements.rsf.rosen import Scan
+from anabranch.statements.rsf import rent
+from anabranch.statements.rsf.rent import Equilibrium, Scan, Split
 from anabranch.statements.statement import CONDITION, Statement, ours, verdict
 
 RULES = ("rsf-db", "rsf-lb")
@@ -90,15 +89,15 @@ def study(
     scans: list[Scan] = []
     for players in sorted({2, 3, 5, paths}):
         for spread in (1.0, 4.0):
-            scans.append(rosen.scan(players, spread, states, seed))
+            scans.append(rent.scan(players, spread, states, seed))
         if progress:
             progress(players / (max(5, paths) + 1))
-    scans += [rosen.scan_connections(n, 2, states, seed) for n in (2, 3)]
+    scans += [rent.scan_connections(n, 2, states, seed) for n in (2, 3)]
     rates = [
         RuleRates(rule, RTT_S, LOSS, tuple(rent.rule_rates(rule, RTT_S, LOSS).tolist()))
         for rule in RULES
     ]
-    statements = fluid_model.statements(seed=seed) + _statements(equilibria, splits, scans, rates)
+    statements = rent.statements(seed=seed) + _statements(equilibria, splits, scans, rates)
     return Rent(paths, price, equilibria, splits, scans, rates, quoted("rsf", statements))
 
 
@@ -112,7 +111,7 @@ def _statements(
     uneven = [scan for scan in scans if scan.game.startswith("(6)") and scan.weights != "1"]
     several = [scan for scan in scans if scan.game.startswith("(15)")]
     worst = max(uneven, key=lambda scan: scan.worst)
-    alone = rosen.condition([1.0, 0.0], [2.0, 0.0], [1.0, 1.0])
+    alone = rent.condition([1.0, 0.0], [2.0, 0.0], [1.0, 1.0])
     (_, _, one), (_, _, other) = equilibria[1:]
     ratio = rates[0].rates[0] / rates[0].rates[1]
     distinct = (
@@ -173,7 +172,7 @@ def _statements(
         Statement(
             "3, one connection",
             "(15) has no equilibrium with one connection",
-            ours(bool(rosen.utilities([1.0], 0.1)[0] < rosen.utilities([0.5], 0.1)[0])),
+            ours(bool(rent.utilities([1.0], 0.1)[0] < rent.utilities([0.5], 0.1)[0])),
             "its utility is 1 - p times its rate: every smaller rate is better, and 0 undefined",
         ),
         Statement(
