@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from anabranch.figures import style
-from anabranch.figures.colour_vision import APART, DEFICIENCIES, apart, seen
+from anabranch.figures.style import APART, DEFICIENCIES, apart, seen
 
 OLD_LIA, OLD_BALIA = "#e15759", "#59a14f"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from anabranch._core import Scenario
-from anabranch.figures.network_svg import topology
+from anabranch.figures.network import topology
 from anabranch.papers.folder import FOLDER
 from anabranch.scenario import load
 

@@ -7,7 +7,7 @@ import pytest
 
 import anabranch
 from anabranch import ScenarioError
-from anabranch.harm.suite import harm
+from anabranch.harm import harm
 from conftest import SMALL
 
 WRONG = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from anabranch.sweeps.entry import Damaged, about, decode, encode
+from anabranch.sweeps.store import Damaged, about, decode, encode
 
 TABLES = {
     "flows": {"flow": ["a", "b"], "goodput_mbps": np.array([0.1, np.nan])},

@@ -19,7 +19,7 @@ KILLED = """
 # some more points were stored, and that at last runs to its end.
 import glob, os, pathlib, random, signal, sys, time
 import anabranch.sweeps.sweep as sweeps
-from anabranch.sweeps.entry import about
+from anabranch.sweeps.store import about
 
 file, undisturbed, out, kills = sys.argv[1:]
 over = {"links.R1.rate_mbps": f"lin(5,20,{2 * int(kills)})"}

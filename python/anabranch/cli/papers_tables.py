@@ -8,9 +8,9 @@ from anabranch.cli.tables import STDOUT, statements
 from anabranch.formats import number, percent
 from anabranch.papers.agreement import Agreement
 from anabranch.papers.judge import Claim, Verdict
-from anabranch.papers.latex import latex as latex_of
 from anabranch.papers.report import Item, Report, Score, measured
-from anabranch.papers.summary import NEAR, Summary, cells
+from anabranch.papers.report import latex as latex_of
+from anabranch.papers.summary import COLUMNS, Summary, cells
 
 STYLES = {
     Verdict.HOLDS: "green",
@@ -61,7 +61,7 @@ def _scores(report: Report) -> Grid:
     scored = [item for item in report.items if item.claims or item.score.numbers]
     rows = [[Text(item.title), *_score(item.score)] for item in scored]
     rows.append([Text("all"), *_score(report.score)])
-    heads = ["", *Verdict, *NEAR]
+    heads = ["", *Verdict, *COLUMNS]
     kept = [i for i in range(len(heads)) if any(row[i].plain for row in rows)]
     table = new_table("", right=[heads[i] for i in kept[1:]])
     for row in rows:
@@ -71,7 +71,7 @@ def _scores(report: Report) -> Grid:
 
 def summary(summary: Summary, verbose: bool = False) -> None:
     """The score of each paper, claims that fail; before these, if `verbose`, of every table."""
-    table = new_table("", "table or figure", right=[*Verdict, *NEAR], keys=2)
+    table = new_table("", "table or figure", right=[*Verdict, *COLUMNS], keys=2)
     before = None
     for report, item in summary.lines() if verbose else ():
         if report is not before:
@@ -140,5 +140,5 @@ def _indented(text: str) -> None:
 
 
 def _score(score: Score) -> list[Text]:
-    styles = [*(STYLES[verdict] for verdict in Verdict), *[""] * len(NEAR)]
+    styles = [*(STYLES[verdict] for verdict in Verdict), *[""] * len(COLUMNS)]
     return [Text(cell, style=style) for cell, style in zip(cells(score), styles, strict=True)]

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from anabranch.experiments.quantities.table import rows
-from anabranch.experiments.quantities.tail_index import ccdf, tail_fit
+from anabranch.experiments.quantities.tails import ccdf, tail_fit
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.figures import Line, Series, Sweep, Tail
 from anabranch.papers.entries.published import Metric

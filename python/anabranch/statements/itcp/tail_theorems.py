@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 
 from anabranch import _core
 from anabranch.core_types import Served
-from anabranch.experiments.quantities.tail_index import ccdf, tail_fit
+from anabranch.experiments.quantities.tails import ccdf, tail_fit
 from anabranch.formats import records
 from anabranch.intervals import median_with_interval
 from anabranch.result import mean_with_interval

@@ -12,7 +12,7 @@ from sympy.polys.fields import FracElement
 from sympy.polys.rings import PolyElement
 
 from anabranch import _core
-from anabranch.rule.file import in_file, in_one_line, made
+from anabranch.rule import in_file, in_one_line, made
 from anabranch.scenario import ScenarioError
 from anabranch.theory.guarantees.proofs.formula import formula, value
 from anabranch.theory.guarantees.proofs.solvers import UNSATISFIABLE, decide

@@ -1,4 +1,7 @@
-"""Common part of the environments: a run that agents steer, their observations, the reward."""
+"""Environments of Gymnasium and PettingZoo in which agents set windows (docs/reference/agents.md).
+
+Needs the extra "gym": pip install 'anabranch[gym]'.
+"""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +14,15 @@ from numpy.typing import NDArray
 from anabranch import _core
 from anabranch.core_types import Flow
 from anabranch.scenario import Scenario, ScenarioError, expected_one_of, load
+
+try:
+    import gymnasium
+    from gymnasium.spaces import Box
+    from pettingzoo import ParallelEnv
+except ImportError:
+    raise ScenarioError("Gymnasium is not installed: pip install 'anabranch[gym]'") from None
+
+__all__ = ["COLUMNS", "FlowEnv", "FlowsEnv", "power"]
 
 Observation = NDArray[np.float32]
 Reward = Callable[[Observation], float]
@@ -161,3 +173,141 @@ class Steered:
         seen = np.column_stack([now[:, WINDOW], rtt_s * 1e3, base_s * 1e3, goodput_mbps, loss])
         bounded = np.clip(seen, 0, HIGHEST).astype(np.float32)
         return {name: bounded[now[:, FLOW] == flow] for name, flow in self.task.flows.items()}
+
+
+# Several agents, each of which steers a flow.
+
+
+Infos = dict[str, dict[str, Any]]
+
+
+class FlowsEnv(ParallelEnv[str, Observation, NDArray[Any]]):  # type: ignore[misc]
+    """As `FlowEnv` with an agent per flow, all of which act at the same time.
+
+    Agents have the names of `flows`; by default they are all flows of one user.
+
+    >>> env = FlowsEnv("examples/two_links.toml", set={"measure.duration_s": 30})
+    >>> observations, _ = env.reset(seed=1)
+    >>> env.agents, observations["two-path"].shape
+    (['two-path'], (2, 5))
+    """
+
+    metadata = {"name": "anabranch_flows", "render_modes": []}  # noqa: RUF012 (of PettingZoo)
+
+    def __init__(
+        self,
+        file: str | os.PathLike[str],
+        flows: Sequence[str] | None = None,
+        *,
+        act: Act = "windows",
+        step_ms: float | None = None,
+        reward: Reward = power,
+        set: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._task = Task.of(file, flows, act, step_ms, set)
+        self._reward = reward
+        self._run: Steered | None = None
+        self._random = np.random.default_rng()
+        self.render_mode = None
+        self.possible_agents = list(self._task.flows)
+        self.agents: list[str] = []
+        sizes = self._task.paths.items()
+        high = {name: np.tile(HIGHEST, (paths, 1)) for name, paths in sizes}
+        self.observation_spaces = {name: Box(0, high[name], dtype=np.float32) for name in high}
+        self.action_spaces = {name: Box(-1, 1, (n,), dtype=np.float32) for name, n in sizes}
+
+    def observation_space(self, agent: str) -> gymnasium.Space[Observation]:
+        """The observations of an agent."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> gymnasium.Space[NDArray[Any]]:
+        """The actions of an agent."""
+        return self.action_spaces[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Observation], Infos]:
+        """Begin a run, with the next seed of this environment's generator."""
+        if seed is not None:
+            self._random = np.random.default_rng(seed)
+        self._run = self._task.begin(int(self._random.integers(2**32)))
+        self.agents = list(self.possible_agents)
+        return self._run.start(), {name: {"time_s": 0.0} for name in self.agents}
+
+    def step(
+        self, actions: dict[str, NDArray[Any]]
+    ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], Infos]:
+        """Set all agents' values and let a round trip pass."""
+        if self._run is None:
+            raise gymnasium.error.ResetNeeded("call reset before step")
+        seen = self._run.step(actions)
+        agents, over = self.agents, self._run.is_over
+        rewards = {name: self._reward(seen[name]) for name in agents}
+        infos = {name: {"time_s": self._run.now_s} for name in agents}
+        if over:
+            self.agents = []
+        ends = dict.fromkeys(agents, False), dict.fromkeys(agents, over)
+        return seen, rewards, *ends, infos
+
+
+# One agent, which steers one flow.
+
+
+class FlowEnv(gymnasium.Env[Observation, NDArray[Any]]):
+    """An agent sets the windows (or weights) of the paths of one flow, once per round trip.
+
+    An episode is a run of the scenario `file`, which ends, truncated, after its `duration_s`. An
+    action has a number from -1 to 1 per path: each window, or with `act="weights"` each window's
+    growth per round trip, is multiplied by 2 to that power. An observation has a row per path and
+    the columns `COLUMNS`; `reward` maps it to a number. A step takes `step_ms`, or by default the
+    longest RTT of the paths. `set` replaces values of the scenario, as in `anabranch.run`.
+
+    The flow must have one user. There is no slow start but after a timeout; a loss leaves windows
+    to the agent, and halves those with weights. `reset(seed=n)` chooses the run's seed.
+
+    Raises `ScenarioError`.
+
+    >>> at_once = {"measure.duration_s": 30, "flows.two-path.start_spread_s": 0}
+    >>> env = FlowEnv("examples/two_links.toml", "two-path", set=at_once)
+    >>> observation, _ = env.reset(seed=1)
+    >>> for _ in range(4):
+    ...     observation, reward, terminated, truncated, info = env.step([0.5, -0.5])
+    >>> observation[:, 0] # windows, packets
+    array([40. ,  2.5], dtype=float32)
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012 (of Gymnasium)
+
+    def __init__(
+        self,
+        file: str | os.PathLike[str],
+        flow: str,
+        *,
+        act: Act = "windows",
+        step_ms: float | None = None,
+        reward: Reward = power,
+        set: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._task = Task.of(file, [flow], act, step_ms, set)
+        self._flow = flow
+        self._reward = reward
+        self._run: Steered | None = None
+        paths = self._task.paths[flow]
+        self.observation_space = Box(0, np.tile(HIGHEST, (paths, 1)), dtype=np.float32)
+        self.action_space = Box(-1, 1, (paths,), dtype=np.float32)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin a run, with the next seed of this environment's generator."""
+        super().reset(seed=seed)
+        self._run = self._task.begin(int(self.np_random.integers(2**32)))
+        return self._run.start()[self._flow], {"time_s": 0.0}
+
+    def step(self, action: NDArray[Any]) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Set the values and let a round trip pass."""
+        if self._run is None:
+            raise gymnasium.error.ResetNeeded("call reset before step")
+        observation = self._run.step({self._flow: action})[self._flow]
+        info = {"time_s": self._run.now_s}
+        return observation, self._reward(observation), False, self._run.is_over, info

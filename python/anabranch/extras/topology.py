@@ -1,16 +1,172 @@
 """Scenarios from network topologies: GraphML and GML, as in the Internet Topology Zoo."""
 
+import html
 import json
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from math import asin, cos, nan, radians, sin, sqrt
 from pathlib import Path
 from typing import Any
 
-from anabranch.extras.topology import gml, link_rates
 from anabranch.scenario import Scenario, ScenarioError, expected_one_of, named
+
+# GML (Himsolt 1997): lists of keys with numbers, strings or lists.
+
+
+TOKEN = re.compile(
+    r'\s*(?:#[^\n]*\n\s*)*(?:"(?P<text>[^"]*)"|(?P<mark>[\[\]])|(?P<word>[^\s"\[\]]+))'
+)
+
+List = dict[str, list[Any]]
+"""The values of each key, which may occur several times."""
+
+
+def parsed(text: str) -> List:
+    """The outermost list. Raises ValueError with the line."""
+    return _list(_tokens(text), None)
+
+
+def last(values: List) -> dict[str, Any]:
+    """The last value of each key."""
+    return {key: each[-1] for key, each in values.items()}
+
+
+def _tokens(text: str) -> Iterator[tuple[int, str, Any]]:
+    """Line, kind and value of each token."""
+    place, rest, line = 0, len(text.rstrip()), 1
+    while place < rest:
+        match = TOKEN.match(text, place)
+        if not match:
+            raise ValueError(f"line {line}: expected a key or a value")
+        line += text.count("\n", place, match.end())
+        place = match.end()
+        if match["text"] is not None:
+            yield line, "value", html.unescape(match["text"])
+        elif match["mark"]:
+            yield line, match["mark"], None
+        else:
+            yield line, "word", str(match["word"])
+
+
+def _list(tokens: Iterator[tuple[int, str, Any]], begun: int | None) -> List:
+    found: List = {}
+    for line, kind, key in tokens:
+        if kind == "]" and begun is not None:
+            return found
+        if kind != "word":
+            raise ValueError(f"line {line}: expected a key, found {key or kind!r}")
+        line, kind, value = next(tokens, (line, "end", None))
+        if kind == "[":
+            value = _list(tokens, line)
+        elif kind == "word":
+            value = _number(str(value), line)
+        elif kind != "value":
+            raise ValueError(f"line {line}: {key} has no value")
+        found.setdefault(key, []).append(value)
+    if begun is not None:
+        raise ValueError(f"line {begun}: the list has no end")
+    return found
+
+
+def _number(text: str, line: int) -> float | int:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"line {line}: expected a number or a string, found {text!r}") from None
+
+
+# The rate of a link by the attributes that the Internet Topology Zoo gives an edge.
+
+
+OC1_MBPS = 51.84
+"""SONET's STS-1 (ANSI T1.105); SDH's STM-1 is three of it (ITU-T G.707)."""
+
+DIGITAL_MBPS = {
+    **{"T1": 1.544, "DS1": 1.544, "T3": 44.736, "DS3": 44.736},
+    **{"E1": 2.048, "E3": 34.368, "E4": 139.264},
+}
+"""Rates of the plesiochronous hierarchies (ITU-T G.702)."""
+
+PREFIX_MBPS = {"K": 1e-3, "M": 1.0, "G": 1e3, "T": 1e6}
+
+SONET = re.compile(r"(?<![A-Za-z])(OC|STM)[-\s]?(\d+)", re.IGNORECASE)
+DIGITAL = re.compile(rf"(?<!\w)({'|'.join(DIGITAL_MBPS)})(?!\w)")
+PLAIN = re.compile(
+    r"(?<![\w.])(\d+(?:\.\d+)?)\s*-?([KMGT])"
+    r"(?:b|bps|bit|bits|bit/s|bits/s|b/s|bp/s|E|bE|igE|ig|igabit|igabit Ethernet| Ethernet)?(?!\w)",
+    re.IGNORECASE,
+)
+ETHERNET = re.compile(
+    r"(?<![\w.])(GigE|GbE|GE|Gigabit Ethernet|Fast ?Ethernet)(?!\w)", re.IGNORECASE
+)
+TIMES = re.compile(r"(?<!\w)(\w+)\s*(?:[*×]|\bx)\s*(?=[A-Za-z\d])", re.IGNORECASE)
+RANGE = re.compile(r"(?<![A-Za-z\d-])\d+(?:\.\d+)?\s*[KMGT]?\w{0,3}\s*-\s*\d", re.IGNORECASE)
+BOUND = re.compile(r"^\s*(<|up to)", re.IGNORECASE)
+
+LABELS = ("LinkLabel", "LinkType", "label", "bandwidth", "capacity")
+"""Attributes whose text may name a rate, the first that does counts."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A rate, and what a reader must know of it; "" where nothing."""
+
+    mbps: float
+    remark: str = ""
+
+
+def of_edge(edge: Mapping[str, Any]) -> Rate | None:
+    """The rate of an edge; None where it has none, or several. Raises ValueError.
+
+    `rate_mbps`, else `LinkSpeedRaw` (bit/s), else `LinkSpeed` with `LinkSpeedUnits`, else what the
+    label says.
+    """
+    label = next((str(edge[name]) for name in LABELS if edge.get(name)), "")
+    bound = f"the label says {label!r}, an upper bound" if BOUND.match(label) else ""
+    if "rate_mbps" in edge:
+        return Rate(float(edge["rate_mbps"]))
+    if edge.get("LinkSpeedRaw"):
+        return Rate(float(edge["LinkSpeedRaw"]) / 1e6, bound)
+    units = str(edge.get("LinkSpeedUnits", ""))[:1].upper()
+    if edge.get("LinkSpeed") and units in PREFIX_MBPS:
+        return Rate(float(edge["LinkSpeed"]) * PREFIX_MBPS[units], bound)
+    for name in LABELS:
+        text = str(edge.get(name) or "")
+        if (mbps := in_text(text)) is not None:
+            return Rate(mbps, bound or f"by the label {text!r}")
+    return None
+
+
+def in_text(text: str) -> float | None:
+    """The rate that a text names, Mbps; None where it names none, several or a range.
+
+    >>> in_text("OC-192c"), in_text("< 2.5 Gbps"), in_text("10GE"), in_text("2 x STM-16")
+    (9953.28, 2500.0, 10000.0, 4976.64)
+    >>> in_text("10-20Gbps"), in_text("N*10Gbit/s"), in_text("DWDM")
+    (None, None, None)
+    """
+    if RANGE.search(text):
+        return None
+    count = 1
+    if times := TIMES.search(text):
+        if not times[1].isdigit():
+            return None
+        count, text = int(times[1]), text[: times.start()] + text[times.end() :]
+    found = {OC1_MBPS * int(n) * (3 if k.upper() == "STM" else 1) for k, n in SONET.findall(text)}
+    rest = SONET.sub(" ", text)
+    found |= {DIGITAL_MBPS[name] for name in DIGITAL.findall(rest)}
+    found |= {float(n) * PREFIX_MBPS[unit.upper()] for n, unit in PLAIN.findall(rest)}
+    rest = PLAIN.sub(" ", rest)
+    found |= {100.0 if name[0] in "fF" else 1000.0 for name in ETHERNET.findall(rest)}
+    return round(count * found.pop(), 6) if len(found) == 1 else None
+
 
 EARTH_KM = 6371.0
 FIBRE_KM_PER_MS = 200.0
@@ -62,7 +218,7 @@ def scenario_from(
 class _Link:
     """A link with what is to be said of it."""
 
-    rate: link_rates.Rate | None
+    rate: Rate | None
     delay_ms: float
     delay_remark: str
 
@@ -144,11 +300,11 @@ class _Topology:
 
     def _link(self, a: str, b: str, edge: Mapping[str, Any]) -> "_Link":
         try:
-            rate = link_rates.of_edge(edge)
+            rate = of_edge(edge)
         except (TypeError, ValueError) as error:
             raise self._fault(a, b, f"has a rate that is no number: {error}") from None
         if rate is None and self.defaults.rate_mbps is not None:
-            rate = link_rates.Rate(self.defaults.rate_mbps, "given by --rate-mbps")
+            rate = Rate(self.defaults.rate_mbps, "given by --rate-mbps")
         delay_ms, remark = self._delay_ms(a, b, edge)
         return _Link(rate, delay_ms, remark)
 
@@ -334,7 +490,7 @@ def _comment(text: str) -> str:
 
 def _labels(edges: Iterable[Mapping[str, Any]]) -> str:
     """The labels that name no rate, or several."""
-    texts = [str(edge[name]) for edge in edges for name in link_rates.LABELS if edge.get(name)]
+    texts = [str(edge[name]) for edge in edges for name in LABELS if edge.get(name)]
     return f" ({', '.join(map(repr, dict.fromkeys(texts)))})" if texts else ""
 
 
@@ -343,12 +499,12 @@ def _from_gml(file: Path) -> Any:
     import networkx
 
     try:
-        (outer,) = gml.parsed(file.read_text(encoding="utf-8", errors="replace"))["graph"]
-        directed = bool(gml.last(outer).get("directed", 0))
+        (outer,) = parsed(file.read_text(encoding="utf-8", errors="replace"))["graph"]
+        directed = bool(last(outer).get("directed", 0))
         graph = networkx.MultiDiGraph() if directed else networkx.MultiGraph()
-        for node in map(gml.last, outer.get("node", ())):
+        for node in map(last, outer.get("node", ())):
             graph.add_node(str(node.pop("id")), **node)
-        for edge in map(gml.last, outer.get("edge", ())):
+        for edge in map(last, outer.get("edge", ())):
             ends = str(edge.pop("source")), str(edge.pop("target"))
             edge.pop("key", None)
             graph.add_edge(*ends, **edge)
