@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 import anabranch
-from anabranch.cli import sweep_tables
-from anabranch.cli.grid import new_table
+from anabranch.cli import sweep
+from anabranch.cli.tables import new_table
 
 CELLS = [f"{number}.341 ± 0.104" for number in range(8)]
 
@@ -46,9 +46,9 @@ def test_a_sweep_repeats_every_key_in_each_table_of_a_narrow_terminal(
     monkeypatch: pytest.MonkeyPatch, small: Path
 ) -> None:
     out = StringIO()
-    monkeypatch.setattr(sweep_tables, "STDOUT", Console(file=out, width=40))
+    monkeypatch.setattr(sweep, "STDOUT", Console(file=out, width=40))
     grid = {"links.R1.rate_mbps": [5], "links.R2.delay_ms": [7], "flows.two.count": [3]}
-    sweep_tables.sweep(anabranch.sweep(small, grid, ["lia", "olia"], seeds=1))
+    sweep.show_sweep(anabranch.sweep(small, grid, ["lia", "olia"], seeds=1))
     rows = [line.split()[:4] for line in out.getvalue().splitlines() if line.startswith("5 ")]
     assert len(rows) >= 2 * 2  # several tables of two rows
     assert rows == [["5", "7", "3", "lia"], ["5", "7", "3", "olia"]] * (len(rows) // 2)

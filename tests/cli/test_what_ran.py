@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 import anabranch
-from anabranch.cli import tables
-from anabranch.cli.runs import comparison
+from anabranch.cli import comparison, tables
 from anabranch.scenario import Scenario
 from conftest import SMALL
 

@@ -97,7 +97,7 @@ CHOSEN: dict[str, tuple[str, Marker]] = {
 }
 """Colour and marker of algorithms; other algorithms of the table get generated ones.
 
-Two of these colours, or of `OTHERS`, are at least `colour_vision.APART` apart, also without one
+Two of these colours, or of `OTHERS`, are at least `APART` apart, also without one
 kind of cone. They were found by simulated annealing from an older palette.
 """
 

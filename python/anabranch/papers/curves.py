@@ -1,7 +1,7 @@
 """The curves of a paper's figures: over time, over a swept value, the tail of a distribution.
 
 An item's `figures` in `experiments.toml` define them (`entries/figures.py`). This module computes
-their numbers; `svg.py` draws them.
+their numbers; `html.py` draws them.
 """
 
 from collections.abc import Iterator, Sequence
