@@ -270,7 +270,7 @@ def _rising_utility(rate: float) -> float:
     return float(np.log(rate) + 3.3 / rate - 1.5 / rate**2)
 
 
-def _gains_elsewhere(law: Law, dice: np.random.Generator, points: int = 20) -> list[float]:
+def _gains_elsewhere(law: Law, dice: np.random.Generator) -> list[float]:
     """The relative gain in utility by moving from an equilibrium to other feasible rates."""
     net = draw(dice)
     at = _first_equilibrium(net, law, dice)
@@ -278,7 +278,7 @@ def _gains_elsewhere(law: Law, dice: np.random.Generator, points: int = 20) -> l
         return []
     here, gains = net.states(at.rate), []
     users = np.arange(len(net.starts) - 1).repeat(np.diff(net.starts))
-    for _ in range(points):
+    for _ in range(20):
         rate = at.rate * np.exp(dice.normal(0, 0.5, len(at.rate)))
         rate = rate / (net.routes @ rate / net.capacity).max()
         # The sum over users is that over paths, so that users of unequal sizes need no table.
@@ -291,10 +291,8 @@ def _gains_elsewhere(law: Law, dice: np.random.Generator, points: int = 20) -> l
     return gains
 
 
-def _first_equilibrium(
-    net: Net, law: Law, dice: np.random.Generator, starts: int = 10
-) -> Point | None:
-    for _ in range(starts):
+def _first_equilibrium(net: Net, law: Law, dice: np.random.Generator) -> Point | None:
+    for _ in range(10):
         if (found := equilibrium(net, law, dice)) is not None:
             return found
     return None

@@ -233,7 +233,7 @@ def random_start(dice: np.random.Generator, epsilon: Epsilon) -> Start:
     return Start(loads, kappas, step, float(dice.uniform(0.05, 0.9)), seed)
 
 
-def play(start: Start, hold: Hold, order: Order, limit: int = LIMIT) -> End:
+def play(start: Start, hold: Hold, order: Order) -> End:
     """Adjust one connection at a time until all shares exceed the loads, or none may be adjusted.
 
     The order "nearest" is deterministic: a repeated state proves that the run is endless.
@@ -242,7 +242,7 @@ def play(start: Start, hold: Hold, order: Order, limit: int = LIMIT) -> End:
     dice = np.random.default_rng(start.order_seed)
     kappas, floored = list(start.kappas), False
     been: set[tuple[float, ...]] = set()
-    for step in range(limit):
+    for step in range(LIMIT):
         if order == "nearest" and tuple(kappas) in been:
             return End("endless", step, floored, tuple(kappas))
         been.add(tuple(kappas))
@@ -261,7 +261,7 @@ def play(start: Start, hold: Hold, order: Order, limit: int = LIMIT) -> End:
             i = min(chosen, key=lambda i: abs(shares[i] - start.loads[i]))
         floored = floored or (moves[i] == 1.0 and not short[i])
         kappas[i] = moves[i]
-    return End("endless", limit, floored, tuple(kappas))
+    return End("endless", LIMIT, floored, tuple(kappas))
 
 
 def _moves(

@@ -195,15 +195,15 @@ def meets_lemma_4(dice: np.random.Generator) -> Case | None:
     return case if premise and down.kappas[0] > 1.0 else None
 
 
-def goes_on(case: Case, rounds: int = 20) -> bool | None:
-    """Whether the second is short again when the rule goes on for so many rounds: lemma 4 as
-    printed, for all j > k.
+def goes_on(case: Case) -> bool | None:
+    """Whether the second is short again when the rule goes on for 20 rounds: lemma 4 as printed,
+    for all j > k.
 
     With both having enough, the one with more to spare shrinks, unless (iii) forbids it; None
     where that brings a kappa to 1, against (iv).
     """
     case = case.after(0)
-    for _ in range(rounds):
+    for _ in range(20):
         if case.short[1]:
             return True
         if not case.short[0]:

@@ -265,8 +265,9 @@ def _theorem_3(induced: pd.DataFrame) -> Statement:
 CUSTOMERS = 20_000
 
 
-def theorem_5(one: Traffic, load: float = 1.3) -> Statement:
+def theorem_5(one: Traffic) -> Statement:
     """The theorem that is cited for theorem 3: the growth of a queue with more load than rate."""
+    load = 1.3
     rate = one.load / load
     alpha = growth_per_s(one, rate)
     grown = [_customers_per_s(one, rate, seed) for seed in range(1, QUEUES + 1)]
