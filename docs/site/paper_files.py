@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
-from anabranch.papers.checks import Check
 from tables import cell
 
 from anabranch.experiments.quantities import QUANTITIES
+from anabranch.papers.entries.checks import Check
 from anabranch.papers.entries.claims import Choice, Claims, Stated
 from anabranch.papers.entries.experiments import (
     Agreed,

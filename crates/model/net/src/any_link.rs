@@ -39,7 +39,7 @@ pub struct Impaired<T> {
     overtaking: Option<Overtaking<T>>,
 }
 
-/// What an [`AnyLink`] does with a packet that is offered to it.
+/// Fate of a packet that is offered to an [`AnyLink`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<T> {
     /// The packet arrives at this time, after those before it.

@@ -16,11 +16,6 @@ pub use allowance::Allowance;
 pub use clock::Clock;
 pub use path::PathController;
 
-/// The share of the window that is in flight in slow start. Where the window doubles in each round
-/// trip and the library paces at 1.25 windows per round trip it is the integral of `1.25 2^t` over
-/// the last one, 1.25 / (2 ln 2) = 0.90; less, because acknowledgements come in steps.
-const SLOW_START_FILL: f64 = 0.88;
-
 /// Report of the library about a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PathReport {
@@ -73,7 +68,7 @@ impl PathReport {
     /// Whether the congestion window limits what is sent (RFC 9002, section 7.8). The library knows
     /// only of the application: it takes an allowance for the window, and does not count a peer
     /// that gives no credit. So the window must have been full within the last two round trips, or
-    /// as full as pacing lets it be in slow start.
+    /// half full in slow start, which may double it (Linux' `tcp_is_cwnd_limited`).
     fn is_window_limited(
         &self,
         app_limited: bool,
@@ -82,8 +77,8 @@ impl PathReport {
         grows_fast: bool,
     ) -> bool {
         let used = self.used_bytes[0].max(self.used_bytes[1]);
-        let fill = if grows_fast { SLOW_START_FILL } else { 1.0 };
-        !app_limited && (used + 2 * mtu) as f64 >= fill * window as f64
+        let used = if grows_fast { 2 * used } else { used };
+        !app_limited && used + 2 * mtu >= window
     }
 
     /// Counts packets that are acknowledged; the share of marks in the round trip that is over, if

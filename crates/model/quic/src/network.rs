@@ -40,7 +40,7 @@ impl Route {
     }
 }
 
-/// What a packet carries.
+/// Content of a packet.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// A datagram of a connection to this end.

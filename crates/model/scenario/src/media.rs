@@ -284,7 +284,7 @@ fn quantile_ms(sorted: &[Time], share: f64) -> f64 {
     value.map_or(f64::NAN, |&delay| seconds(delay) * 1e3)
 }
 
-/// What a receiver of NADA observes (RFC 8698, sections 4.2 and 5.1).
+/// Observations of a receiver of NADA (RFC 8698, sections 4.2 and 5.1).
 #[derive(Debug, Default)]
 struct Receiver {
     /// The smallest delay so far, and the delays of the last packets; `None` before the first.
