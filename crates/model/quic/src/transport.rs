@@ -5,8 +5,6 @@ mod endpoint;
 mod pair;
 mod qlog;
 
-pub(crate) use endpoint::{Datagram, MAX_PATHS};
+pub(crate) use endpoint::{Datagram, MAX_PATHS, Settings, Tls, UDP_HEADERS};
 pub(crate) use pair::{Pair, Side};
 pub(crate) use qlog::Qlog;
-
-pub(crate) use crate::transport::endpoint::{Settings, Tls, UDP_HEADERS};
