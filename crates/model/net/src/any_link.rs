@@ -1,11 +1,8 @@
 //! A link of the kind that its configuration needs.
 
-use crate::arrival::Backlog;
-use crate::counters::Counters;
-use crate::fate::{Cause, Fate};
-use crate::impaired_link::ImpairedLink;
-use crate::impairments::overtaking::Overtaking;
-use crate::link::{Link, LinkConfig};
+use crate::impairments::Overtaking;
+use crate::link::{ImpairedLink, Link, LinkConfig};
+use crate::packet::{Backlog, Cause, Counters, Fate};
 use crate::queued_link::{Offer, QueuedLink};
 use crate::time::Time;
 

@@ -8,10 +8,9 @@ use anabranch_control::{LOSS_INTERVAL_GAIN, MediaReport, Nada};
 use anabranch_net::Time;
 use anabranch_net::time::{from_seconds, seconds};
 
-use crate::model::flows::Workload;
-use crate::model::media::Media;
+use crate::columns::MediaRow;
+use crate::model::flows::{Media, Workload};
 use crate::model::number::RateMbps;
-use crate::record::columns::MediaRow;
 use crate::scenario::Scenario;
 use crate::users::UserSlot;
 

@@ -5,20 +5,19 @@
 //! the program and, by PR_SET_PDEATHSIG, with the lab. Nothing that a process can change, such as
 //! its session or its environment, lets it outlive that.
 
-use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::{env, io};
 
 use rustix::process::Signal;
 use rustix::thread::UnshareFlags;
 
 use crate::error::{Context, Error};
-use crate::hosts::host::Host;
+use crate::hosts::Host;
 
 /// Runs a program in a host until it ends, and returns its exit code. With `multipath`, `mptcpize`
 /// makes the program's TCP sockets Multipath TCP sockets, if it is installed.
