@@ -4,7 +4,7 @@ The queue of docs/notebook/theory-fluid.md, and its loss. `python benches/standi
 """
 
 import anabranch
-from anabranch.theory.fluid import queues
+from anabranch.theory.fluid import model
 from anabranch.theory.fluid.equilibrium import equilibrium
 from anabranch.theory.network import Network
 
@@ -52,7 +52,7 @@ def compare(scenario: anabranch.Scenario, flows: int, size: float, limit: int) -
         f"{link.loss_probability:.5f}, {shares.iloc[0] / shares.iloc[-1]:.2f}"
     )
     for standing in (0.6, 0.8, 1.0):
-        queues.STANDING_SHARE = standing
+        model.STANDING_SHARE = standing
         found = equilibrium(Network.of(scenario))
         print(
             f"    fluid, {standing} of the limit: loss {found.loss[0]:.5f}, "

@@ -78,7 +78,7 @@ def test_a_difference_of_its_deviation_is_told_by_40_seeds(seed: int) -> None:
     assert (lowest.first, lowest.decided) == ("worse", ["better"])
 
 
-@pytest.mark.parametrize("rules", [2, 3, 6])
+@pytest.mark.parametrize("rules", [2, 3, pytest.param(6, marks=pytest.mark.slow)])
 def test_rules_that_do_not_differ_are_ranked_in_a_twentieth_of_the_draws_at_most(
     rules: int,
 ) -> None:

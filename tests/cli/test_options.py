@@ -1,6 +1,8 @@
 """Options that every command has, and those that several share."""
 
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ import pytest
 import typer
 
 from anabranch.cli import main
-from conftest import Anabranch
+from conftest import CLI, Anabranch
 
 
 def commands(group: Any, words: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -117,3 +119,43 @@ def test_init_says_which_directory_it_made(tmp_path: Path, anabranch: Anabranch)
     lines = anabranch("init", file).stderr.splitlines()
     assert lines[0] == f"Made the directory {file.parent}"
     assert anabranch("init", file, "--force").stderr.startswith(f"Wrote {file}")
+
+
+SLOW_TO_LOAD = ["cvxpy", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "scipy"]
+
+
+def complete(words: str) -> subprocess.CompletedProcess[str]:
+    """Completions in Bash of the last of these words, and on stderr every import."""
+    asked = {
+        "_ANABRANCH_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+        "PYTHONPROFILEIMPORTTIME": "1",
+    }
+    environment = {**os.environ, **asked}
+    return subprocess.run(CLI, env=environment, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("anabranch re", ["reproduce"]),
+        ("anabranch theory fi", ["fixed-points"]),
+        ("anabranch run --al", ["--algorithm"]),
+    ],
+)
+def test_commands_and_options_are_completed(words: str, expected: list[str]) -> None:
+    assert complete(words).stdout.split() == expected
+
+
+def test_completion_does_not_load_what_takes_long() -> None:
+    imported = {
+        line.split("|")[-1].strip() for line in complete("anabranch re").stderr.splitlines()
+    }
+    assert "anabranch.cli.main" in imported
+    assert imported.isdisjoint(SLOW_TO_LOAD)
+
+
+def test_help_keeps_the_name_of_an_extra(anabranch) -> None:
+    done = anabranch("theory", "prove", "--help")
+    assert 'pip install "anabranch[prove]"' in " ".join(done.stdout.split())

@@ -11,7 +11,7 @@ import pytest
 from anabranch import Result, ScenarioError
 from anabranch.experiments.quantities import QUANTITIES, measure
 from anabranch.experiments.quantities.rates import drop_percent
-from anabranch.experiments.quantities.tail_index import ccdf, hill, tail_fit
+from anabranch.experiments.quantities.tails import ccdf, hill, tail_fit
 
 
 def frames(**tables: dict[str, list]) -> Result:

@@ -1,16 +1,22 @@
 """Each kind of figure shows what it is about; widths, axes of the caller, fonts of a PDF."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
+import matplotlib.colors
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 import anabranch
+from anabranch.figures import result as figures
+from anabranch.figures.panels import one_trajectory, over_seeds
 from anabranch.figures.result import KINDS, write
+from anabranch.figures.style import style
 from anabranch.result import Result
 from conftest import SMALL, Anabranch
 
@@ -170,3 +176,120 @@ def test_a_heat_map_has_the_goodputs_of_the_grid_and_a_curve_the_swept_values(sm
     assert curve.lines[0].get_xdata() == pytest.approx([5, 50])
     with pytest.raises(ValueError, match=r"figures show one point of a sweep"):
         result.plot()
+
+
+SIX = ["reno", "cubic", "lia", "olia", "balia", "wvegas"]
+
+
+@pytest.mark.parametrize("rules", [SIX, [rule["name"] for rule in anabranch.rules()]], ids=len)
+def test_the_legend_of_one_group_of_bars_is_within_the_figure(
+    rules: list[str], small: Path
+) -> None:
+    alone = {"flows": [{"name": "two", "paths": [["R1"], ["R2"]]}]}
+    figure = anabranch.run(small, rules, seeds=1, set=alone).plot()
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box, sheet = legend.get_window_extent(), figure.bbox
+    assert [text.get_text() for text in legend.get_texts()] == rules
+    assert sheet.x0 <= box.x0 < box.x1 <= sheet.x1
+    assert figure.axes[0].get_window_extent().y1 < box.y0
+    assert box.y1 <= sheet.y1
+    assert figure.axes[0].get_window_extent().height > 0.5 * sheet.height
+
+
+def test_the_legend_has_the_marker_of_each_algorithm(small: Path) -> None:
+    figure = anabranch.run(small, ["lia", "olia"], seeds=1).plot()
+    (legend,) = figure.legends
+    assert [line.get_marker() for line in legend.findobj(Line2D)] == [
+        style("lia")[1],
+        style("olia")[1],
+    ]
+
+
+def test_bars_and_lines_have_the_colour_of_the_rule_that_ran(small: Path) -> None:
+    result = anabranch.run(small, ["lia", "olia"], seeds=1)
+    colours = [patch.get_facecolor() for patch in result.plot().axes[0].patches]
+    ran = ["lia", "reno", "olia", "reno"]
+    assert colours == [matplotlib.colors.to_rgba(style(rule)[0]) for rule in ran]
+    panels = result.plot("windows").axes
+    lines = [style(rule)[0] for rule in ("lia", "olia", "reno", "reno")]
+    assert [panel.lines[0].get_color() for panel in panels] == lines
+
+
+def test_a_line_of_a_window_begins_and_ends_with_its_user(small: Path) -> None:
+    figure = anabranch.run(
+        small, seeds=1, set={"flows.one.start_s": 2.5, "flows.one.stop_s": 4}
+    ).plot("windows")
+    x, y = figure.axes[1].lines[0].get_data()
+    shown = [time for time, window in zip(x, y, strict=True) if window == window]
+    assert (min(shown), max(shown)) == (pytest.approx(2.5, abs=0.11), pytest.approx(4, abs=0.11))
+    assert figure.axes[1].get_xlim() == figure.axes[0].get_xlim()
+
+
+def test_no_peak_of_a_window_is_beyond_the_axes(small: Path) -> None:
+    result = anabranch.run(small, ["lia", "olia"], seeds=1)
+    samples = result.path_samples
+    # The panel of OLIA is drawn after that of LIA, and shares its axis.
+    higher = samples["window_packets"] * (1 + 2 * (samples["algorithm"] == "olia"))
+    result = replace(result, path_samples=samples.assign(window_packets=higher))
+    for panel in result.plot("windows").axes:
+        top = max(np.nanmax(line.get_ydata()) for line in panel.lines)
+        assert top <= panel.get_ylim()[1]
+
+
+def test_figures_say_which_user_and_seed_they_show(small: Path) -> None:
+    result = anabranch.run(small, "lia", seeds=[4, 5])
+    windows = result.plot("windows").get_suptitle()
+    assert windows == "small, on sim: first user of each flow, seed 4, the first of 2"
+    assert result.plot("queues").get_suptitle().endswith("every link, seed 4, the first of 2")
+    title = result.plot().axes[0].get_title(loc="left")
+    assert title == "small, on sim: means and 95 % intervals over 2 seeds"
+
+
+def test_figures_have_a_bar_or_panel_per_flow_and_algorithm(small: Path) -> None:
+    result = anabranch.run(small, ["lia", "olia"], seeds=2)
+    (bars,) = result.plot().axes
+    assert len(bars.patches) == 2 * 2
+    assert [label.get_text() for label in bars.get_xticklabels()] == ["two", "one\n(reno)"]
+    windows = result.plot("windows").axes
+    assert [(a.get_title(loc="left"), len(a.lines)) for a in windows] == [
+        ("two (lia)", 2),
+        ("two (olia)", 2),
+        ("one (reno), beside lia", 1),
+        ("one (reno), beside olia", 1),
+    ]
+    assert len(result.plot("queues").axes) == 2 * 2
+
+
+def test_the_same_result_gives_the_same_figures(small: Path, tmp_path: Path) -> None:
+    result = anabranch.run(small, seeds=2)
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        figures.write(result, tmp_path / name)
+    files = sorted(p.name for p in (tmp_path / "first").iterdir())
+    assert len(files) == 6
+    for name in files:
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
+
+
+def test_the_caption_says_why_there_is_no_interval(small: Path) -> None:
+    assert over_seeds(anabranch.run(small, "lia", seeds=1)) == "one trajectory, one seed"
+    several = anabranch.run(small, "lia", seeds=2)
+    assert over_seeds(several) == "means and 95 % intervals over 2 seeds"
+    assert one_trajectory(anabranch.run(small, "lia", on="equilibrium")) == (
+        "computed, without seeds"
+    )
+    at_once = {f"flows[{i}].start_spread_s": 0 for i in (0, 1)}
+    queues = {f"links.R{i}.queue": {"drop_tail": {"packets": 20}} for i in (1, 2)}
+    fixed = anabranch.run(small, "lia", seeds=3, set=at_once | queues)
+    assert over_seeds(fixed) == "one trajectory, the same with 3 seeds"
+
+
+def test_each_number_of_one_trajectory_is_marked_in_json(small: Path) -> None:
+    one, several = (anabranch.run(small, "lia", seeds=seeds).as_dict() for seeds in (1, 2))
+    for document, expected in (one, True), (several, False):
+        assert document["one_trajectory"] is expected
+        for table in "flows", "links", "totals":
+            assert {row["one_trajectory"] for row in document[table]} == {expected}
+    computed = anabranch.run(small, "lia", on="equilibrium").as_dict()
+    assert computed["one_trajectory"] is False

@@ -8,8 +8,7 @@ from typer.testing import CliRunner
 
 from anabranch import ScenarioError, run
 from anabranch.cli.main import app
-from anabranch.harm import suite
-from anabranch.harm.suite import harm
+from anabranch.harm import _cells, harm
 
 SHORT = {"measure.duration_s": 10, "measure.warmup_s": 2}
 STEADY = {"measure.duration_s": 30, "measure.warmup_s": 5}
@@ -21,8 +20,8 @@ def test_a_lossy_second_path_harms_with_the_buffers_of_linux_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Without them LIA keeps what the clean path carries: 20 Mbps less the headers, 19.3.
-    lossy = [cell for cell in suite._cells(quick=True) if cell.name == LOSSY]
-    monkeypatch.setattr(suite, "_cells", lambda _quick: lossy)
+    lossy = [cell for cell in _cells(quick=True) if cell.name == LOSSY]
+    monkeypatch.setattr("anabranch.harm._cells", lambda _quick: lossy)
     for overrides, harms in (LINUX, True), (STEADY, False):
         # Seeds differ by some 3 Mbps: two of them decide nothing, six do (2.57 x 3 / sqrt(6) of 7).
         found = harm(["lia"], 6, set=overrides, quick=True)

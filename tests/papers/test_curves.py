@@ -13,8 +13,8 @@ from anabranch.papers.curves import Curve, Drawing, Panel
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.figures import Figure
 from anabranch.papers.entries.published import Metric
+from anabranch.papers.html import Pictures
 from anabranch.papers.report import Item, Report
-from anabranch.papers.svg import Pictures
 from anabranch.typed_toml import Where, read
 from conftest import blank_report
 

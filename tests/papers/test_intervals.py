@@ -8,8 +8,7 @@ import pytest
 
 from anabranch.papers.entries.checks import Check
 from anabranch.papers.entries.claims import Stated
-from anabranch.papers.intervals import Decision, Spread
-from anabranch.papers.judge import Claim, judge_claim
+from anabranch.papers.judge import Claim, Decision, Spread, judge_claim
 from anabranch.typed_toml import Where, read
 
 # With three seeds half a 95 % interval is 4.3027 standard deviations over the root of 3: 2.4841.

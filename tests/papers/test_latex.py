@@ -5,8 +5,7 @@ from typer.testing import CliRunner
 
 from anabranch.cli.main import app
 from anabranch.papers.entries.case import Case
-from anabranch.papers.latex import latex
-from anabranch.papers.report import Item, Row, Table
+from anabranch.papers.report import Item, Row, Table, latex
 from conftest import blank_report
 
 # 0.77 is 10 % above 0.70. Three significant digits of 0.77 are three decimals, of 0.01 four.

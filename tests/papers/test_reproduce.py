@@ -15,9 +15,9 @@ from anabranch.papers.curves import Curve, Drawing, Panel
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.claims import Choice
 from anabranch.papers.entries.experiments import Group, Measure
+from anabranch.papers.html import Pictures
 from anabranch.papers.judge import Claim, Verdict
 from anabranch.papers.report import Item, Report, Row, Table, measured, report_of
-from anabranch.papers.svg import Pictures
 from anabranch.statements.statement import Statement
 from anabranch.typed_toml import Where, read
 from papers.printed_olia import olia, olia_frame, olia_page, olia_statements

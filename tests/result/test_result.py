@@ -15,8 +15,7 @@ import pandas as pd
 import pytest
 
 import anabranch
-from anabranch.cli import tables
-from anabranch.cli.runs import comparison
+from anabranch.cli import comparison, tables
 from conftest import SMALL
 
 

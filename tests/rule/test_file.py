@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 import anabranch
-from anabranch.rule.check import problems
-from anabranch.rule.file import rule_of
+from anabranch.rule import problems, rule_of
 from anabranch.runner.asked import algorithms_of
-from anabranch.sweeps.entry import decode
 from anabranch.sweeps.point import point
+from anabranch.sweeps.store import decode
 from conftest import Anabranch
 
 RULES = """\

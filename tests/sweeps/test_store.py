@@ -1,16 +1,19 @@
 """Stores: killed processes, several processes, status and gc."""
 
 import os
+import random
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import anabranch
 from anabranch.scenario import ScenarioError
-from anabranch.sweeps.store import Directory
+from anabranch.sweeps.store import Damaged, Directory, about, decode, encode
 from anabranch.sweeps.upkeep import gc, status
 from conftest import SMALL
 
@@ -19,7 +22,7 @@ KILLED = """
 # some more points were stored, and that at last runs to its end.
 import glob, os, pathlib, random, signal, sys, time
 import anabranch.sweeps.sweep as sweeps
-from anabranch.sweeps.entry import about
+from anabranch.sweeps.store import about
 
 file, undisturbed, out, kills = sys.argv[1:]
 over = {"links.R1.rate_mbps": f"lin(5,20,{2 * int(kills)})"}
@@ -201,3 +204,48 @@ def test_an_entry_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert store.read("ab" * 32) == b"second"
     assert store.leftovers() == []
     store.close()
+
+
+TABLES = {
+    "flows": {"flow": ["a", "b"], "goodput_mbps": np.array([0.1, np.nan])},
+    "transfers": {"flow": [], "bytes": np.array([], np.int64)},
+}
+
+
+def test_what_was_written_is_read_again_and_the_same_content_gives_the_same_bytes() -> None:
+    data = encode({"key": "k", "seed": 1}, TABLES)
+    assert encode({"key": "k", "seed": 1}, TABLES) == data
+    entry = decode(data, "k")
+    assert entry.about == {"key": "k", "seed": 1}
+    flows = entry.tables["flows"].to_pandas()
+    assert flows["flow"].tolist() == ["a", "b"]
+    assert flows["goodput_mbps"][0] == 0.1
+    assert [str(kind) for kind in entry.tables["transfers"].schema.types] == ["string", "int64"]
+
+
+def test_an_entry_of_another_point_is_refused() -> None:
+    with pytest.raises(Damaged, match="another point"):
+        about(encode({"key": "k"}, {}), "other")
+
+
+def test_an_entry_that_was_cut_off_is_damaged_wherever() -> None:
+    data = encode({"key": "k"}, TABLES)
+    for length in range(0, len(data), 7):
+        with pytest.raises(Damaged):
+            about(data[:length], "k")
+
+
+def test_a_bit_that_flips_is_detected_wherever() -> None:
+    data, dice = encode({"key": "k"}, TABLES), random.Random(1)
+    for place in range(len(data)):
+        changed = bytearray(data)
+        changed[place] ^= 1 << dice.randrange(8)
+        with pytest.raises(Damaged):
+            about(bytes(changed), "k")
+
+
+def test_an_entry_opens_as_an_archive(tmp_path: Path) -> None:
+    (tmp_path / "entry.zip").write_bytes(encode({"key": "k"}, TABLES))
+    with zipfile.ZipFile(tmp_path / "entry.zip") as archive:
+        assert archive.testzip() is None
+        assert archive.namelist() == ["about.json", "flows.arrow", "transfers.arrow"]

@@ -9,7 +9,7 @@ import pytest
 
 import anabranch
 from anabranch.sweeps import execute, point, store
-from anabranch.sweeps.entry import about
+from anabranch.sweeps.store import about
 from anabranch.sweeps.sweep import Plan
 
 GRID = {"links.R1.rate_mbps": [5, 10], "links.R2.delay_ms": [1, 20]}

@@ -7,7 +7,7 @@ import pytest
 
 import anabranch
 from anabranch.scenario import ScenarioError
-from anabranch.sweeps.metric import condition
+from anabranch.sweeps.threshold import condition
 
 RATE = {"links.R1.rate_mbps": "lin(4,20)"}
 

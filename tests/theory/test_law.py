@@ -1,5 +1,8 @@
 """A rule as a law of windows, through the bindings."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -52,3 +55,30 @@ def test_columns_of_wrong_length_are_errors():
         Law("lia").phi(_with(states, "rtt", np.array([0.1])))
     with pytest.raises(ValueError, match="starts must rise from 0"):
         Law("lia").phi(_with(states, "starts", np.array([0, 1])))
+
+
+SCRIPT = """
+import pkgutil
+import sys
+from importlib import import_module
+
+REFUSED = {"typer", "click", "rich", "matplotlib"}
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in REFUSED:
+            raise ModuleNotFoundError(f"{name} is not installed", name=name)
+
+sys.meta_path.insert(0, Refuse())
+import anabranch.theory
+for module in pkgutil.walk_packages(anabranch.theory.__path__, "anabranch.theory."):
+    import_module(module.name)
+    print(module.name)
+"""
+
+
+def test_theory_needs_neither_typer_nor_rich_nor_matplotlib() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "anabranch.theory.network" in done.stdout.split()
+    assert len(done.stdout.split()) > 20

@@ -10,7 +10,7 @@ from anabranch.cli.options import Jobs, Json, Set, algorithms, overrides, seeds_
 from anabranch.formats import latex_table, markdown_table
 
 if TYPE_CHECKING:
-    from anabranch.harm.suite import Harm, Row
+    from anabranch.harm import Harm, Row
 
 
 def register(app: typer.Typer) -> None:
@@ -52,7 +52,7 @@ def harm_command(
 
         anabranch harm --on kernel --quick --seeds 2 --set measure.duration_s=20
     """
-    from anabranch.harm.suite import harm
+    from anabranch.harm import harm
 
     with tables.progress("harm") as progress:
         found = harm(

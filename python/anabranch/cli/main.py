@@ -29,7 +29,7 @@ from anabranch.cli.options import Json
 from anabranch.cli.theory import equilibrium, guarantees, optimum, proofs, queueing
 from anabranch.files import in_words
 from anabranch.formats import short_numbers
-from anabranch.rule.file import blamed
+from anabranch.rule import blamed
 from anabranch.scenario import ScenarioError, couplings, rules, schema
 from anabranch.theory.errors import NotConverged
 

@@ -10,9 +10,7 @@ import typer
 
 from anabranch.cli.examples import check_example
 from anabranch.cli.notes import warn
-from anabranch.rule import Rule
-from anabranch.rule.check import problems
-from anabranch.rule.file import is_file_of, rule_of
+from anabranch.rule import Rule, is_file_of, problems, rule_of
 from anabranch.scenario import Scenario, ScenarioError, Toml, load, named
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file (TOML); - for stdin.")]

@@ -22,8 +22,7 @@ from anabranch.cli.options import (
     pictures,
     seeds_option,
 )
-from anabranch.cli.runs.answer import Answer
-from anabranch.cli.runs.request import TOLERATED, Request, optima, say_where, write
+from anabranch.cli.request import TOLERATED, Answer, Request, optima, say_where, write
 from anabranch.files import output
 from anabranch.scenario import ScenarioError
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from anabranch.figures import distributions, network, over_time, per_rule, sweep
+from anabranch.figures import network, over_time, per_rule, sweep
 from anabranch.figures.panels import Drawing, render
 from anabranch.figures.style import save
 from anabranch.result import Result
@@ -19,8 +19,8 @@ KINDS: dict[str, Callable[[Result], Drawing]] = {
     "goodput-rtt": per_rule.goodput_rtt,
     "rates": over_time.rates,
     "plane": over_time.plane,
-    "rtt": distributions.rtt,
-    "completion": distributions.completion,
+    "rtt": per_rule.rtt,
+    "completion": per_rule.completion,
     "network": network.network,
 }
 """The kinds for runs of one scenario."""

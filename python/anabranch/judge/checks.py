@@ -9,8 +9,7 @@ from anabranch import _core
 from anabranch.judge.entries import Item
 from anabranch.judge.subject import Subject
 from anabranch.judge.verdict import FAILS, HOLDS, NOT_TESTED, Verdict, not_tested
-from anabranch.rule.check import State
-from anabranch.rule.file import in_file, made
+from anabranch.rule import State, in_file, made
 from anabranch.scenario import ScenarioError
 
 SOLVERS = ("z3", "cvc5", "sympy")

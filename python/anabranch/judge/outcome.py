@@ -23,7 +23,7 @@ from anabranch.judge.verdict import (
     of_numbers,
 )
 from anabranch.result.caveats import caveats
-from anabranch.rule.check import Oddity
+from anabranch.rule import Oddity
 from anabranch.runner import Progress
 from anabranch.runner.asked import check_jobs
 from anabranch.scenario import ScenarioError

@@ -13,10 +13,9 @@ from anabranch.result import Result
 from anabranch.runner import BACKENDS
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.sweeps import tables
-from anabranch.sweeps.entry import decode
 from anabranch.sweeps.execute import engine
 from anabranch.sweeps.point import Point, build, point
-from anabranch.sweeps.store import Directory, Memory, Store
+from anabranch.sweeps.store import Directory, Memory, Store, decode
 from anabranch.sweeps.sweep import define
 
 

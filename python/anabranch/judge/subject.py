@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch import _core
-from anabranch.rule import Rule
-from anabranch.rule.check import Oddity, random_states
-from anabranch.rule.file import checked, in_file, in_one_line, made
+from anabranch.rule import Oddity, Rule, checked, in_file, in_one_line, made, random_states
 from anabranch.scenario import ScenarioError, rules
 
 PATHS = (1, 2, 3, 8)

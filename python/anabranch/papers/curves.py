@@ -1,7 +1,7 @@
 """The curves of a paper's figures: over time, over a swept value, the tail of a distribution.
 
 An item's `figures` in `experiments.toml` define them (`entries/figures.py`). This module computes
-their numbers; `svg.py` draws them.
+their numbers; `html.py` draws them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from anabranch.experiments.quantities.table import rows
-from anabranch.experiments.quantities.tail_index import ccdf, tail_fit
+from anabranch.experiments.quantities.tails import ccdf, tail_fit
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.figures import Line, Series, Sweep, Tail
 from anabranch.papers.entries.published import Metric

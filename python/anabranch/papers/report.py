@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from anabranch.core_types import PlainNetwork
-from anabranch.formats import interval
+from anabranch.formats import interval, latex_table, number, percent
 from anabranch.intervals import median_with_interval
 from anabranch.papers.curves import Drawing, sweep
 from anabranch.papers.entries import paper as entries
@@ -21,8 +21,7 @@ from anabranch.papers.entries.claims import Choice
 from anabranch.papers.entries.experiments import Assumed
 from anabranch.papers.entries.figures import Bars, Sweep
 from anabranch.papers.entries.published import Erratum, Metric
-from anabranch.papers.intervals import Spread
-from anabranch.papers.judge import Claim, Verdict, judge_claim
+from anabranch.papers.judge import Claim, Spread, Verdict, judge_claim
 from anabranch.result import mean_with_interval
 from anabranch.scenario import load
 from anabranch.statements.statement import Statement
@@ -335,15 +334,15 @@ def _item(
     claims = [judge_claim(stated, numbers, statements, spread) for stated in item.claims]
     bars: list[str] = []
     made = []
-    for number, figure in enumerate(item.figures):
+    for index, figure in enumerate(item.figures):
         if isinstance(figure, Bars):
             all_metrics = [table.metric for table in tables]
             bars += all_metrics if figure.metrics is None else figure.metrics
         elif isinstance(figure, Sweep):
             of_metric = means[means["metric"] == figure.metric]
             made.append(sweep(figure, of_metric, item.metric(figure.metric)))
-        elif (item.id, number) in drawings:
-            made.append(drawings[item.id, number])
+        elif (item.id, index) in drawings:
+            made.append(drawings[item.id, index])
     return Item(item.id, item.title, item.place, tables, claims, bars, made, item.own)
 
 
@@ -396,3 +395,36 @@ def _plain(value: Any) -> Any:
             return None
         case _:
             return value
+
+
+# The tables of a report for LaTeX.
+
+
+def latex(report: Report) -> str:
+    """A table of booktabs for each table and figure of the paper, below a comment with its title.
+
+    The numbers are those of the page: published, measured with half the 95 % interval, difference,
+    theory.
+    """
+    items = [item for item in report.in_order if item.tables]
+    return "\n".join(
+        f"% {item.title} ({item.place})\n{_latex_table(report, item)}" for item in items
+    )
+
+
+def _latex_table(report: Report, item: Item) -> str:
+    theories = report.theories(item)
+    header = ["metric", "case", "published", "measured", "difference", *map(report.label, theories)]
+    rows = [
+        [
+            report.label(table.metric),
+            report.label(row.case),
+            number(row.published),
+            measured(row),
+            percent(row.difference),
+            *(number(row.theory.get(name)) for name in theories),
+        ]
+        for table in item.tables
+        for row in table.rows
+    ]
+    return latex_table(pd.DataFrame(rows, columns=header))

@@ -8,7 +8,7 @@ from anabranch.formats import csv_table
 from anabranch.papers.judge import Claim
 from anabranch.papers.report import Item, Report, Score
 
-NEAR = ["own, hold", "within 10 %", "within 30 %", "of numbers"]
+COLUMNS = ["own, hold", "within 10 %", "within 30 %", "of numbers"]
 """The columns beside the verdicts on the papers' claims."""
 
 RECORD = ("paper", "claim", "own", "verdict", "compared", "rests on")
@@ -93,7 +93,7 @@ def row(paper: str, claim: Claim) -> list[str]:
 
 
 def cells(score: Score) -> list[str]:
-    """A score as a row of a table: the verdicts, then the columns of `NEAR`."""
+    """A score as a row of a table: the verdicts, then the columns of `COLUMNS`."""
     verdicts = [str(n or "") for n in score.counts.values()]
     own = score.own_in_words + score.own_undecided_in_words
     return [*verdicts, own, *score.near_in_words]

@@ -343,7 +343,7 @@ class Result:
 
         Raises ValueError for the result of a sweep.
         """
-        resolve_name("anabranch.figures.animation:animate")(self, Path(file), frames)
+        resolve_name("anabranch.figures.over_time:animate")(self, Path(file), frames)
 
     def latex_tables(self) -> dict[str, str]:
         """The summaries as LaTeX tables (booktabs), by name: flows, links, totals, transfers."""

@@ -39,19 +39,19 @@ def _olia(progress: Progress | None, _: bool) -> list[Statement]:
 
 
 def _itcp(progress: Progress | None, quick: bool) -> list[Statement]:
-    from anabranch.statements.itcp import measured_tails, rate_statements
+    from anabranch.statements.itcp import lemmas, tail_theorems
+    from anabranch.statements.itcp.adjustment import trial
     from anabranch.statements.itcp.lemmas import QUICK_STARTS, STARTS
-    from anabranch.statements.itcp.proposition import trial
 
-    seeds = measured_tails.QUICK_SEEDS if quick else measured_tails.SEEDS
+    seeds = tail_theorems.QUICK_SEEDS if quick else tail_theorems.SEEDS
     starts = QUICK_STARTS if quick else STARTS
-    tails = measured_tails.measure(seeds=seeds, progress=progress)
-    trials = [trial(name, starts, 1) for name in rate_statements.AS_STATED]
-    return tails.statements + rate_statements.statements(trials, starts)
+    tails = tail_theorems.measure(seeds=seeds, progress=progress)
+    trials = [trial(name, starts, 1) for name in lemmas.AS_STATED]
+    return tails.statements + lemmas.statements(trials, starts)
 
 
 def _rsf(progress: Progress | None, _: bool) -> list[Statement]:
-    from anabranch.statements.rsf.rent_study import study
+    from anabranch.statements.rsf.statements import study
 
     return study(progress=progress).statements
 

@@ -12,10 +12,9 @@ from anabranch.runner.asked import Algorithm, algorithms_of
 from anabranch.scenario import Scenario, ScenarioError, named, rules, toml_value
 from anabranch.study.entries import Case, Study
 from anabranch.sweeps import tables
-from anabranch.sweeps.entry import decode
 from anabranch.sweeps.execute import engine
 from anabranch.sweeps.point import Point, build, point
-from anabranch.sweeps.store import Directory, Memory, Store
+from anabranch.sweeps.store import Directory, Memory, Store, decode
 from anabranch.sweeps.sweep import define
 from anabranch.typed_toml import Where
 

@@ -9,12 +9,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from anabranch.runner import BACKENDS, Progress
+from anabranch.runner import BACKENDS, Progress, completed
 from anabranch.runner.asked import check_jobs
-from anabranch.runner.jobs import completed
-from anabranch.sweeps.entry import Damaged, about
 from anabranch.sweeps.point import Live, Point, run_point
-from anabranch.sweeps.store import Store
+from anabranch.sweeps.store import Damaged, Store, about
 
 Job = tuple[Point, Callable[..., bytes], tuple[Any, ...]]
 """A point, and the function that runs it with its arguments."""

@@ -13,12 +13,11 @@ from threading import Lock
 from typing import Any
 
 from anabranch import _core
-from anabranch.rule import Rule
-from anabranch.rule.file import packed, source_hash
+from anabranch.rule import Rule, packed, source_hash
 from anabranch.runner import BACKENDS
 from anabranch.runner.asked import OWN
 from anabranch.scenario import Scenario, ScenarioError
-from anabranch.sweeps.entry import encode
+from anabranch.sweeps.store import encode
 from anabranch.theory.errors import NotConverged
 
 FORMAT = 1

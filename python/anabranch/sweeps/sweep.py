@@ -11,8 +11,7 @@ from typing import Any
 
 from anabranch.files import staged
 from anabranch.result import Result
-from anabranch.rule import Rule, explained
-from anabranch.rule.file import source_hash
+from anabranch.rule import Rule, explained, source_hash
 from anabranch.runner import Progress, choices
 from anabranch.runner.asked import Algorithms, Seeds, stand_in
 from anabranch.scenario import Scenario, ScenarioError, load, settings, toml_value

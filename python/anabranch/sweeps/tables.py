@@ -12,9 +12,8 @@ import pyarrow as pa
 from anabranch.files import read_table
 from anabranch.result import TABLES, Result, jain_index
 from anabranch.scenario import Scenario, ScenarioError, named, toml_value
-from anabranch.sweeps.entry import decode
 from anabranch.sweeps.point import Point
-from anabranch.sweeps.store import Directory, Store
+from anabranch.sweeps.store import Directory, Store, decode
 
 
 def join(scenario: Scenario, points: Sequence[Point], store: Store) -> Result:

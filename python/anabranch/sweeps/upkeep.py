@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.scenario import ScenarioError
-from anabranch.sweeps.entry import Damaged, about
 from anabranch.sweeps.point import build
-from anabranch.sweeps.store import Directory
+from anabranch.sweeps.store import Damaged, Directory, about
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.extras.topology import Defaults, scenario_from
-from anabranch.extras.topology.link_rates import in_text
+from anabranch.extras.topology import Defaults, in_text, scenario_from
 from anabranch.scenario import Scenario, ScenarioError
 from conftest import Anabranch
 

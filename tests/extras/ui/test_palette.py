@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from anabranch.extras.ui.palette import FLOWS, GROUNDS, contrast, palette
-from anabranch.figures.colour_vision import APART, apart, seen
+from anabranch.figures.style import APART, apart, seen
 
 STYLE = (
     Path(__file__).parents[3] / "python" / "anabranch" / "extras" / "ui" / "static" / "style.css"

@@ -8,11 +8,11 @@ import pytest
 
 from anabranch.cli.main import main
 from anabranch.figures import style
+from anabranch.statements.balia import conditions_of_rules, design_map, statements
 from anabranch.statements.balia import conditions_of_rules as rules
-from anabranch.statements.balia import design_map, orders, statements
 from anabranch.statements.balia import figure as map_figure
 from anabranch.theory.guarantees import performance
-from anabranch.theory.guarantees.jacobian import phi_jacobian
+from anabranch.theory.guarantees.conditions import phi_jacobian
 from anabranch.theory.law import Law, States
 
 MBPS = 10 / performance.CAPACITY
@@ -96,8 +96,8 @@ def test_the_linearised_system_of_one_reno_flow():
 
 def test_phi_is_ordered_at_equal_rtts_and_not_otherwise():
     for one, other in zip(statements.PRINTED, statements.PRINTED[1:], strict=False):
-        test = orders.phi_at_least(one, other)
-        assert orders.compare(test, one, users=100)[1] is None
+        test = conditions_of_rules.phi_at_least(one, other)
+        assert conditions_of_rules.compare(test, one, users=100)[1] is None
     # Two paths of the same rate 20: 2/(w_r W) is 2/(40 * 45); LIA has 2 max(x/tau)/(w_r 40^2)
     # or, where that is less, 2/w_r^2.
     states = States.of_user([40, 5], [2, 0.2])
@@ -106,9 +106,17 @@ def test_phi_is_ordered_at_equal_rtts_and_not_otherwise():
 
 
 def test_only_ewtcp_has_the_more_negative_jacobian():
-    assert orders.compare(orders.jacobian_at_most("ewtcp", "semicoupled"), "ewtcp")[1] is None
+    assert (
+        conditions_of_rules.compare(
+            conditions_of_rules.jacobian_at_most("ewtcp", "semicoupled"), "ewtcp"
+        )[1]
+        is None
+    )
     for one, other in [("semicoupled", "lia"), ("lia", "coupled")]:
-        assert orders.compare(orders.jacobian_at_most(one, other), one)[1] is not None
+        assert (
+            conditions_of_rules.compare(conditions_of_rules.jacobian_at_most(one, other), one)[1]
+            is not None
+        )
 
 
 def test_max_minus_coupled_by_hand():

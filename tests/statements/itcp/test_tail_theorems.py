@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expn
 
 from anabranch import ScenarioError, _core
-from anabranch.statements.itcp import measured_tails, tail_theorems
+from anabranch.statements.itcp import tail_theorems
 from anabranch.statements.itcp.tail_theorems import PAPER, Traffic
 
 FIRST, SECOND = PAPER
@@ -76,7 +76,7 @@ def test_a_queue_near_stability_grows_slowly() -> None:
 def test_too_little_guaranteed_rate_induces_the_tail_of_the_others() -> None:
     # Files of index 2.5. With 0.6 > rho1 their sojourn times keep it; with 0.4 < rho1 they get
     # 1.2 - 1 in the limit, and about 0.4 in such runs.
-    found = measured_tails.measure(shares=(0.4, 0.6), files=100_000, seeds=11)
+    found = tail_theorems.measure(shares=(0.4, 0.6), files=100_000, seeds=11)
     index = found.slopes[found.slopes["quantity"] == "sojourn1"].set_index("case")["index"]
     assert index["phi1 = 0.4"] < 1.0
     assert index["phi1 = 0.6"] > 2.0
@@ -111,4 +111,4 @@ def test_a_queue_without_a_steady_state_is_an_error(
     traffic: tuple[Traffic, Traffic], message: str
 ) -> None:
     with pytest.raises(ScenarioError, match=message):
-        measured_tails.measure(traffic)
+        tail_theorems.measure(traffic)

@@ -3,37 +3,37 @@
 import numpy as np
 import pytest
 
-from anabranch.statements.rsf import fluid_model
+from anabranch.statements.rsf import rent
 from anabranch.statements.statement import CONDITION, HOLDS, OURS, WRONG
 
 
 def test_with_capacities_the_rates_are_the_capacities() -> None:
-    capacity = np.array(fluid_model.CAPACITY)
-    found = fluid_model.of_rule("rsf-db", lambda _: capacity, 2, 1)
+    capacity = np.array(rent.CAPACITY)
+    found = rent.of_rule("rsf-db", lambda _: capacity, 2, 1)
     assert found.off(capacity) < 1e-6
 
 
 def test_with_the_throughput_of_5_only_the_total_is_determined() -> None:
     # lambda_i = B lambda_i / S for both means S = B, at any split.
-    found = fluid_model.of_rule("rsf-db", lambda x: 1000 * x / x.sum(), 4, 1)
+    found = rent.of_rule("rsf-db", lambda x: 1000 * x / x.sum(), 4, 1)
     assert found.rates.sum(axis=1) == pytest.approx(np.full(4, 1000.0), rel=1e-4)
     assert found.spread > 0.1
 
 
 def test_the_marginal_share_leads_to_the_game() -> None:
     # Two players at p = 0.1: 1 / (4 p) = 2.5 each; with a capacity of 3 half of it each.
-    assert fluid_model.of_game(2, 10.0, 2, 1).off(np.array([2.5, 2.5])) < 1e-6
-    assert fluid_model.of_game(2, 3.0, 2, 1).off(np.array([1.5, 1.5])) < 1e-6
+    assert rent.of_game(2, 10.0, 2, 1).off(np.array([2.5, 2.5])) < 1e-6
+    assert rent.of_game(2, 3.0, 2, 1).off(np.array([1.5, 1.5])) < 1e-6
 
 
 def test_the_verdicts_and_a_broken_game_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    verdicts = [one.verdict for one in fluid_model.statements(starts=2)]
+    verdicts = [one.verdict for one in rent.statements(starts=2)]
     assert verdicts == [HOLDS, CONDITION, CONDITION, OURS]
-    monkeypatch.setattr(fluid_model, "marginals", lambda rate, _: 1 / rate - 0.2)
-    assert fluid_model.statements(starts=2)[2].verdict == WRONG
+    monkeypatch.setattr(rent, "marginals", lambda rate, _: 1 / rate - 0.2)
+    assert rent.statements(starts=2)[2].verdict == WRONG
 
 
 def test_a_strictly_concave_throughput_has_one_stationary_point() -> None:
     # V = 1000 sqrt(u): V(1/2) = 707.1 on both paths, from any start. V = 1000 u: any split.
-    found = fluid_model.statements(starts=2)[1]
+    found = rent.statements(starts=2)[1]
     assert found.numbers["spread_strictly_concave"] < 1e-6 < found.numbers["spread"]

@@ -14,17 +14,17 @@ from typer.testing import CliRunner
 
 from anabranch import ScenarioError
 from anabranch.cli.theory import queueing
-from anabranch.statements.rsf import fluid_model, rent, rent_study, rosen
+from anabranch.statements.rsf import rent, statements
 from anabranch.statements.statement import CONDITION, HOLDS, OURS
 
 rates = st.lists(st.floats(0.01, 100.0), min_size=2, max_size=6)
-STATEMENTS = cache(fluid_model.statements)
+STATEMENTS = cache(rent.statements)
 
 
 @pytest.fixture(autouse=True)
 def _fluid_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fluid model's statements, which each study has, take longer than the rest of it."""
-    monkeypatch.setattr(fluid_model, "statements", STATEMENTS)
+    monkeypatch.setattr(rent, "statements", STATEMENTS)
 
 
 # ---------------------------------------------------------------- equilibria
@@ -91,35 +91,35 @@ def test_marginals_and_jacobian_are_the_derivatives(x: list[float], price: float
 
     at = np.array(x)
     slopes = np.diag(derivatives(utilities))
-    assert rosen.marginals(at, price) == pytest.approx(slopes, rel=1e-6, abs=1e-9)
+    assert rent.marginals(at, price) == pytest.approx(slopes, rel=1e-6, abs=1e-9)
     weights = np.arange(1.0, len(x) + 1)
     expected = weights[:, None] * derivatives(marginals)
-    assert rosen.jacobian(at, weights) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    assert rent.jacobian(at, weights) == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 @given(rates)
 def test_even_weights_meet_the_condition_wherever_all_rates_are_above_0(x: list[float]) -> None:
     # The eigenvalues are those of w 1' + 1 w' - 2 I with w = 2 u - 1, halved with S: the largest is
     # below 0 just where the sum of squared shares is below 1.
-    assert rosen.leading_eigenvalue(x, np.ones(len(x))) < 0
+    assert rent.leading_eigenvalue(x, np.ones(len(x))) < 0
 
 
 def test_uneven_weights_violate_it_beyond_the_means_of_the_weights() -> None:
     # z = (1, 4): geometric 2 over arithmetic 2.5 is 0.8, that is shares of 0.9 and 0.1.
-    assert rosen.two_player_edge([1.0, 4.0]) == pytest.approx(0.8)
-    assert rosen.leading_eigenvalue([0.899, 0.101], [1.0, 4.0]) < 0
-    assert rosen.leading_eigenvalue([0.901, 0.099], [1.0, 4.0]) > 0
-    assert rosen.leading_eigenvalue([0.9, 0.1], [1.0, 4.0]) == pytest.approx(0, abs=1e-12)
+    assert rent.two_player_edge([1.0, 4.0]) == pytest.approx(0.8)
+    assert rent.leading_eigenvalue([0.899, 0.101], [1.0, 4.0]) < 0
+    assert rent.leading_eigenvalue([0.901, 0.099], [1.0, 4.0]) > 0
+    assert rent.leading_eigenvalue([0.9, 0.1], [1.0, 4.0]) == pytest.approx(0, abs=1e-12)
 
 
 @given(rates, st.floats(1.1, 5.0))
 def test_two_states_of_even_weights_meet_11(x: list[float], factor: float) -> None:
     other = [factor * x[0], *x[1:]]
-    assert rosen.condition(x, other, np.ones(len(x))) > 0
+    assert rent.condition(x, other, np.ones(len(x))) > 0
 
 
 def test_two_states_with_one_path_in_use_do_not() -> None:
-    assert rosen.condition([1.0, 0.0], [2.0, 0.0], [1.0, 1.0]) == 0
+    assert rent.condition([1.0, 0.0], [2.0, 0.0], [1.0, 1.0]) == 0
 
 
 def test_the_papers_rules_are_newreno_per_path_where_queues_are_empty_and_losses_few() -> None:
@@ -130,14 +130,14 @@ def test_the_papers_rules_are_newreno_per_path_where_queues_are_empty_and_losses
 
 
 def test_the_verdicts_on_the_paper() -> None:
-    found = rent_study.study(states=200)
+    found = statements.study(states=200)
     of_4 = [HOLDS, CONDITION, CONDITION, OURS]
     of_the_game = [HOLDS, HOLDS, CONDITION, *[OURS] * 6]
     assert [s.verdict for s in found.statements] == of_4 + of_the_game
 
 
 def test_what_the_paper_does_not_print_has_no_quote() -> None:
-    for one in rent_study.study(states=20).statements:
+    for one in statements.study(states=20).statements:
         assert bool(one.printed) == (one.verdict != OURS)
 
 
@@ -147,7 +147,7 @@ def test_an_equilibrium_that_were_unique_would_not_need_normalised(
     # Both are then the one for z = 1, so that nothing contradicts condition C1.
     alike = rent.equilibrium
     monkeypatch.setattr(rent, "equilibrium", lambda n, p, c, z=None: alike(n, p, c))
-    found = {one.place: one.verdict for one in rent_study.study(states=20).statements}
+    found = {one.place: one.verdict for one in statements.study(states=20).statements}
     assert found["3, condition C1"] == HOLDS
 
 

@@ -4,14 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anabranch.theory.fluid import against_packets, random_scenarios
+from anabranch.theory.fluid import against_packets
 from anabranch.theory.network import Network
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_generated_scenario_is_within_its_documented_ranges(seed: int) -> None:
-    scenario = random_scenarios.scenario(seed)
-    assert scenario.text == random_scenarios.scenario(seed).text
+    scenario = against_packets.random_scenario(seed)
+    assert scenario.text == against_packets.random_scenario(seed).text
     network = Network.of(scenario)
     assert 2 <= len(network.links) <= 6
     assert 2 <= network.users <= 20

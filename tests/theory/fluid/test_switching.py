@@ -9,7 +9,7 @@ import pytest
 import anabranch
 from anabranch.scenario import Scenario, load
 from anabranch.theory.fluid.equilibrium import Equilibrium, equilibrium
-from anabranch.theory.fluid.switching import Switching
+from anabranch.theory.fluid.model import Switching
 from anabranch.theory.law import Law, States
 from anabranch.theory.network import Network
 from anabranch.theory.optimum.fixed_points import fixed_point

@@ -4,18 +4,20 @@ import numpy as np
 import pytest
 
 from anabranch.scenario import ScenarioError
-from anabranch.statements.balia import limits
+from anabranch.statements.balia import conditions_of_rules
 from anabranch.theory.guarantees import random_states
 from anabranch.theory.guarantees.check import check
-from anabranch.theory.guarantees.conditions import CONDITIONS
-from anabranch.theory.guarantees.jacobian import (
+from anabranch.theory.guarantees.conditions import (
+    CHANGE,
+    CONDITIONS,
     column_sums_of_inverse,
+    jump,
+    kink,
     largest_eigenvalue,
     phi_jacobian,
+    rates_at,
     symmetric_part,
 )
-from anabranch.theory.guarantees.response import rates_at
-from anabranch.theory.guarantees.smoothness import CHANGE, jump, kink
 from anabranch.theory.law import Law, States
 
 # Table I of Balia's paper: which conditions fail at equal RTTs. "No" under "C2, C3" is both.
@@ -138,7 +140,7 @@ def test_theorem_4_1_fails_first_with_ten_paths():
     # At the vertex the scaled matrix is -1 on the diagonal and -1/sqrt(8) between the fast path
     # and each of the others: its largest eigenvalue is sqrt((n - 1)/8) - 1, which is 0 at n = 9
     # and only reached where the rates of the slow paths tend to 0.
-    for margin in limits.margins("semicoupled", [8, 9, 10]):
+    for margin in conditions_of_rules.margins("semicoupled", [8, 9, 10]):
         bound = np.sqrt((margin.paths - 1) / 8) - 1
         assert margin.violation == pytest.approx(bound, abs=3e-3)
         assert (margin.violation > 0) == (margin.paths >= 10)
@@ -157,7 +159,7 @@ def test_the_jacobian_at_ten_paths_is_not_definite():
     [("C2", 2, 8.0), ("C2", 3, 4.0), ("C4", 2, 2.0)],
 )
 def test_rtt_ratio_from_which_semicoupled_fails(condition, paths, ratio):
-    found = limits.ratio_limit("semicoupled", condition, paths)
+    found = conditions_of_rules.ratio_limit("semicoupled", condition, paths)
     assert found.ratio == pytest.approx(ratio, rel=0.005)
     test = CONDITIONS[condition][1][0]
     assert test.violation(Law("semicoupled"), found.states)[0] > 0
@@ -165,7 +167,7 @@ def test_rtt_ratio_from_which_semicoupled_fails(condition, paths, ratio):
 
 def test_lia_keeps_c4_at_any_ratio():
     # phi = q gives x_r = c/(tau_r q_r), and |x|_1 = sqrt(2 max_k 1/(tau_k^2 q_k)): never rising.
-    assert limits.ratio_limit("lia", "C4", 2).ratio == np.inf
+    assert conditions_of_rules.ratio_limit("lia", "C4", 2).ratio == np.inf
 
 
 def test_jumps_and_kinks():

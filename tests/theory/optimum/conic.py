@@ -5,9 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from anabranch.theory.optimum.maximise import certified
-from anabranch.theory.optimum.problem import Problem, Solution
-from anabranch.theory.optimum.utility import AlphaFair
+from anabranch.theory.optimum.maximise import AlphaFair, Problem, Solution, certified
 
 
 def conic(problem: Problem, utility: AlphaFair) -> Solution:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy import sparse
 
-from anabranch.theory.optimum.problem import Problem
+from anabranch.theory.optimum.maximise import Problem
 
 TWO_LINKS = """
 name = "two links"

@@ -15,11 +15,9 @@ from anabranch.scenario import Scenario, ScenarioError, load, rules
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.law import Law, States
 from anabranch.theory.network import Network, Queues
-from anabranch.theory.optimum import complementarity, fixed_points
+from anabranch.theory.optimum import fixed_points
 from anabranch.theory.optimum.fixed_points import fixed_point
-from anabranch.theory.optimum.maximise import solve
-from anabranch.theory.optimum.problem import Problem
-from anabranch.theory.optimum.utility import AlphaFair
+from anabranch.theory.optimum.maximise import AlphaFair, Problem, solve
 from conftest import Anabranch
 from theory.optimum.problems import TWO_LINKS, networks
 
@@ -221,7 +219,7 @@ def test_a_report_has_the_predictions_among_its_theory_values(found, monkeypatch
 
 
 def test_a_fixed_point_that_is_not_found_names_the_residual(monkeypatch):
-    monkeypatch.setattr(complementarity, "MOST_STEPS", 2)
+    monkeypatch.setattr(fixed_points, "MOST_STEPS", 2)
     with pytest.raises(NotConverged, match="no fixed point found from 10 starts: the least resid"):
         point(TWO_LINKS, "balia")
 

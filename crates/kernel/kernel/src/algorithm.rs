@@ -1,12 +1,12 @@
-//! Algorithms that can be loaded into the kernel.
+//! Algorithms that can be loaded into the kernel, and the names that are registered there.
 
-use std::fmt;
 use std::str::FromStr;
+use std::{fmt, fs};
 
 use anabranch_control::{
     Algorithm, Coupling, Info, RULES, SMALLEST_SSTHRESH, SMALLEST_SSTHRESH_ONE_PATH, SpecError,
 };
-use anyhow::{Error, Result, anyhow, bail, ensure};
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 
 /// An algorithm for the kernel: a rule of the table, compiled.
 #[derive(Clone, Copy, Debug)]
@@ -151,4 +151,37 @@ impl fmt::Display for Choice {
 /// Divides `parts` into those that begin with `prefix`, and the others.
 fn take<'a>(prefix: &str, parts: impl Iterator<Item = &'a str>) -> (Vec<&'a str>, Vec<&'a str>) {
     parts.partition(|part| part.starts_with(prefix))
+}
+
+// The names of the congestion controls that are registered in the kernel.
+
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+
+/// The names of all congestion controls of the kernel, ours and others.
+///
+/// # Errors
+///
+/// If the kernel's list cannot be read.
+pub fn registered() -> Result<Vec<String>> {
+    names(AVAILABLE)
+}
+
+/// The names that every network namespace may have as its default.
+///
+/// # Errors
+///
+/// If the kernel's list cannot be read.
+pub fn unrestricted() -> Result<Vec<String>> {
+    names(ALLOWED)
+}
+
+fn names(path: &str) -> Result<Vec<String>> {
+    let names = fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
+    Ok(names.split_whitespace().map(String::from).collect())
+}
+
+/// Whether a congestion control of this name is registered.
+pub(crate) fn is_registered(name: &str) -> Result<bool> {
+    Ok(registered()?.iter().any(|other| other == name))
 }

@@ -6,9 +6,8 @@ use std::process::Command;
 
 use serde::Serialize;
 
-use crate::algorithm::Program;
+use crate::algorithm::{Program, is_registered};
 use crate::pins;
-use crate::registry::is_registered;
 
 /// One requirement.
 #[derive(Clone, Debug, Serialize)]

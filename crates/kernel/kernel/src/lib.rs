@@ -32,13 +32,10 @@ mod groups;
 mod load;
 mod namespaces;
 pub mod pins;
-mod registrations;
-mod registry;
 
-pub use algorithm::{Buffers, Choice, PROGRAMS, Program};
+pub use algorithm::{Buffers, Choice, PROGRAMS, Program, registered, unrestricted};
 pub use connections::{Connection, Lister, Subflow, connections};
 pub use groups::{Grouper, Groups};
 pub use load::{Cost, Loaded, costs, ensure_pinnable, load, replace, set_weight};
 pub use namespaces::{Namespace, namespaces, outdated, path_of, refresh, set_default};
-pub use registrations::{Registration, registrations};
-pub use registry::{registered, unrestricted};
+pub use pins::{Registration, registrations};

@@ -1,8 +1,7 @@
 //! Loading an algorithm into the kernel and registering it.
 
-use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::ptr;
+use std::{io, ptr};
 
 use anabranch_control::{Coupling, Scalar, Soft};
 use anyhow::{Context, Result, bail, ensure};
@@ -12,11 +11,10 @@ use libbpf_rs::{
     libbpf_sys,
 };
 
-use crate::algorithm::{Choice, Program};
+use crate::algorithm::{Choice, Program, is_registered};
 use crate::doctor::why_rejected;
 use crate::groups::Grouper;
 use crate::pins;
-use crate::registry::is_registered;
 
 /// An algorithm that is registered with the kernel, in all network namespaces, until it is dropped.
 /// Sockets that use it then keep it until they are closed or switch to another.

@@ -17,11 +17,10 @@ use rustix::fs::{FsWord, Mode, OFlags, fstatfs, open};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::Serialize;
 
-use crate::algorithm::Program;
+use crate::algorithm::{Program, is_registered, unrestricted};
 use crate::connections::name_of;
 use crate::doctor::why_rejected;
-use crate::registrations::registrations;
-use crate::registry::{is_registered, unrestricted};
+use crate::pins::registrations;
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/namespaces.o"));
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";

@@ -10,8 +10,8 @@ use anabranch_scenario::Scenario;
 use serde::Serialize;
 
 use crate::error::{Context, Error};
-use crate::hosts::address;
-use crate::hosts::host::Host;
+use crate::hosts;
+use crate::hosts::Host;
 use crate::lab::Lab;
 use crate::network::emulator::{ReturnWay, Tap};
 use crate::network::packet::Packet;
@@ -213,11 +213,11 @@ impl UdpLoad {
         let server = hosts.last().expect("every lab has a server");
         let before = received(server)?;
         sender.within(|| {
-            let socket = UdpSocket::bind((address::of_path(0, 0), 0)).context("a UDP socket")?;
+            let socket = UdpSocket::bind((hosts::of_path(0, 0), 0)).context("a UDP socket")?;
             let payload = vec![0; self.payload_bytes];
             for _ in 0..self.bursts {
                 for _ in 0..self.packets {
-                    let sent = socket.send_to(&payload, address::LISTENER);
+                    let sent = socket.send_to(&payload, hosts::LISTENER);
                     sent.context("sending UDP packets")?;
                 }
                 thread::sleep(self.pause);

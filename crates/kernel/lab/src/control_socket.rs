@@ -18,7 +18,7 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use crate::error::{Context, Error};
-use crate::hosts::host::Host;
+use crate::hosts::Host;
 use crate::lab::Lab;
 
 /// The control socket of a scenario file.

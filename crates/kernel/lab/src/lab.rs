@@ -7,18 +7,15 @@ use anabranch_control::MAX_WINDOW;
 use anabranch_net::Time;
 use anabranch_scenario::recorder::{PathTotals, Recorder, Snapshot, UserGauge};
 use anabranch_scenario::users::{UserSlot, user_slots};
-use anabranch_scenario::{Record, Scenario};
+use anabranch_scenario::{Record, Scenario, Tcp, refusal};
 
 use crate::agents::{AgentReport, Agents};
 use crate::error::Error;
-use crate::hosts::host::Host;
-use crate::hosts::{algorithms, setup};
-use crate::limits;
-use crate::network::clock::Clock;
+use crate::hosts;
+use crate::hosts::{Host, MAX_PATHS, MAX_USERS};
+use crate::network::clock::{Clock, SampleTimes};
 use crate::network::emulator::{Emulator, ReturnWay, Tap};
-use crate::network::forwarder::{Devices, ForwarderReport, LinkCounters, forward};
-use crate::network::lateness::LatenessSummary;
-use crate::sample_times::SampleTimes;
+use crate::network::forwarder::{Devices, ForwarderReport, LatenessSummary, LinkCounters, forward};
 
 /// The hosts of a scenario and their devices. The kernel removes them when this is dropped or the
 /// process ends.
@@ -77,11 +74,11 @@ impl Lab {
     /// # Errors
     /// If the kernel backend does not support the scenario, or this machine lacks something.
     pub fn build(scenario: &Scenario, seed: u64, chosen: Option<&str>) -> Result<Lab, Error> {
-        limits::check_machine(scenario)?;
-        limits::check_scenario(scenario)?;
-        let algorithms = algorithms::of_flows(scenario, chosen)?;
+        check_machine(scenario)?;
+        check_scenario(scenario)?;
+        let algorithms = hosts::of_flows(scenario, chosen)?;
         let slots = user_slots(scenario, seed);
-        let (server, server_device) = setup::server(scenario)?;
+        let (server, server_device) = hosts::server(scenario)?;
         let mut users = Vec::with_capacity(slots.len());
         let mut devices = Devices {
             paths: Vec::new(),
@@ -90,7 +87,7 @@ impl Lab {
         for (user, slot) in slots.iter().enumerate() {
             let flow = &scenario.flows[slot.flow as usize];
             let algorithm = &algorithms[slot.flow as usize];
-            let client = setup::client(scenario, flow, user, algorithm)?;
+            let client = hosts::client(scenario, flow, user, algorithm)?;
             users.push(client.host);
             devices.paths.extend(client.devices);
         }
@@ -248,7 +245,7 @@ impl Lab {
     }
 
     fn warnings<T>(&self, forwarder: &ForwarderReport<T>, agents: &AgentReport) -> Vec<String> {
-        let mut warnings = limits::ignored_keys(&self.scenario.tcp);
+        let mut warnings = ignored_keys(&self.scenario.tcp);
         let late = forwarder.lateness.summary();
         if late.too_late {
             warnings.push(format!(
@@ -279,4 +276,75 @@ impl Lab {
         }
         warnings
     }
+}
+
+// Limits of this machine and of the kernel backend: errors, and warnings for ignored keys.
+
+/// The smallest packet size that every IPv4 host must accept, bytes (RFC 791).
+const MIN_MTU: u32 = 576;
+
+/// Checks that this process may create hosts, and that the kernel has Multipath TCP if the scenario
+/// needs it.
+///
+/// # Errors
+/// If not.
+pub fn check_machine(scenario: &Scenario) -> Result<(), Error> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::new(
+            "the kernel backend creates network namespaces and TUN devices: run it as root",
+        ));
+    }
+    let multipath = scenario.flows.iter().any(|flow| flow.paths.len() > 1);
+    if multipath && !hosts::mptcp_available() {
+        return Err(Error::new(
+            "this kernel has no Multipath TCP: Linux 6.7 or later with CONFIG_MPTCP is required",
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that the kernel backend supports everything in the scenario.
+///
+/// # Errors
+/// If not, with the key of the scenario.
+pub fn check_scenario(scenario: &Scenario) -> Result<(), Error> {
+    let mut flows = scenario.flows.iter();
+    let users: u64 = flows.clone().map(|flow| u64::from(flow.count.get())).sum();
+    let users = (users > MAX_USERS as u64)
+        .then(|| ("flows".to_owned(), format!("more than {MAX_USERS} users")));
+    let small = (scenario.tcp.packet_bytes.get() < MIN_MTU).then(|| {
+        (
+            "tcp.packet_bytes".to_owned(),
+            format!("less than {MIN_MTU} bytes"),
+        )
+    });
+    let many = flows.find(|flow| flow.paths.len() > MAX_PATHS);
+    let many = many.map(|flow| {
+        (
+            format!("flows.{}.paths", flow.name),
+            format!("more than {MAX_PATHS} paths"),
+        )
+    });
+    let limit = users.or(small).or(many);
+    let limit = limit.map(|(key, name)| refusal(&key, &name, "kernel", &["sim"]));
+    scenario
+        .refusal("kernel")
+        .or(limit)
+        .map_or(Ok(()), |text| Err(Error::new(text)))
+}
+
+/// A warning for each key that the kernel backend ignores and that does not have its default value.
+pub fn ignored_keys(tcp: &Tcp) -> Vec<String> {
+    let default = Tcp::default();
+    let keys = [
+        ("header_bytes", tcp.header_bytes != default.header_bytes),
+        (
+            "min_ssthresh_packets",
+            tcp.min_ssthresh_packets != default.min_ssthresh_packets,
+        ),
+    ];
+    let ignored = keys.into_iter().filter(|(_, differs)| *differs);
+    ignored
+        .map(|(key, _)| format!("tcp.{key} has no effect on kernel (docs/reference/lab.md)"))
+        .collect()
 }

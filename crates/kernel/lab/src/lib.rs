@@ -35,12 +35,10 @@ pub mod control_socket;
 mod error;
 pub mod hosts;
 mod lab;
-mod limits;
 pub mod network;
-mod sample_times;
+pub mod program;
 
 pub use error::Error;
-pub use hosts::program;
-pub use hosts::sys::open_tun;
+pub use hosts::open_tun;
 pub use lab::{Lab, Outcome, exit_on_panic};
-pub use network::lateness::LatenessSummary;
+pub use network::forwarder::LatenessSummary;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, exit};
 
 use anabranch_lab::control_socket::{self, ControlSocket};
-use anabranch_lab::hosts::setup;
+use anabranch_lab::hosts;
 use anabranch_lab::network::capture::Capture;
 use anabranch_lab::network::emulator::ReturnWay;
 use anabranch_lab::{Error, Lab, Outcome, check, exit_on_panic, program};
@@ -177,7 +177,7 @@ impl Source {
 fn run(source: &Source, seed: u64, capture: Option<&Path>) -> Result<ExitCode, Error> {
     let scenario = source.scenario()?;
     let lab = Lab::build(&scenario, seed, source.algorithm.as_deref())?;
-    let [receive, send] = setup::largest_buffers(&scenario.tcp);
+    let [receive, send] = hosts::largest_buffers(&scenario.tcp);
     print_progress(&format!(
         "running for {} s, with receive buffers of up to {receive} and send buffers of up to {send} \
          bytes",

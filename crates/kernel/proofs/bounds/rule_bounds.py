@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from anabranch import _core
-from anabranch.rule.file import in_file, in_one_line, made
+from anabranch.rule import in_file, in_one_line, made
 from anabranch.scenario import ScenarioError, rules
 from bounds.monomial import Bounds, OutOfRange
 from bounds.number import Case, DivisionByZero, Infeasible, Number

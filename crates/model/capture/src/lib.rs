@@ -10,12 +10,6 @@
 mod capture;
 mod connection;
 mod frame;
-mod handshake;
-mod host;
-mod keys;
-mod numbers;
-mod options;
 
-pub use capture::Capture;
+pub use capture::{Capture, HostName};
 pub use connection::{Ack, Data, Endpoint, Opening};
-pub use host::HostName;

@@ -1,11 +1,8 @@
 //! A link of the kind that its configuration needs.
 
-use crate::arrival::Backlog;
-use crate::counters::Counters;
-use crate::fate::{Cause, Fate};
-use crate::impaired_link::ImpairedLink;
-use crate::impairments::overtaking::Overtaking;
-use crate::link::{Link, LinkConfig};
+use crate::impairments::Overtaking;
+use crate::link::{ImpairedLink, Link, LinkConfig};
+use crate::packet::{Backlog, Cause, Counters, Fate};
 use crate::queued_link::{Offer, QueuedLink};
 use crate::time::Time;
 
@@ -39,7 +36,7 @@ pub struct Impaired<T> {
     overtaking: Option<Overtaking<T>>,
 }
 
-/// What an [`AnyLink`] does with a packet that is offered to it.
+/// Fate of a packet that is offered to an [`AnyLink`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<T> {
     /// The packet arrives at this time, after those before it.

@@ -1,20 +1,16 @@
 //! A link whose packets wait in real queues: their fate is decided when they leave.
 
-use crate::aqm::codel::{self, Codel};
-use crate::aqm::dualpi2::Coupled;
-use crate::aqm::fifo::{Fifo, Waiting};
-use crate::aqm::fq_codel::Scheduler;
-use crate::arrival::Backlog;
-use crate::counters::Counters;
+use crate::codel;
+use crate::codel::{Codel, Scheduler};
 use crate::dice::Dice;
-use crate::fate::Cause;
-use crate::impairments::loss::Wire;
+use crate::impairments::Wire;
 use crate::link::LinkConfig;
-use crate::outages::Outages;
+use crate::packet::{ATTOBITS_PER_BYTE, Attobits, Backlog, Cause, Counters, Fifo, Waiting};
+use crate::pie::Coupled;
 use crate::queue::Queue;
 use crate::rate::Server;
+use crate::steps::Outages;
 use crate::time::Time;
-use crate::transmission::{ATTOBITS_PER_BYTE, Attobits};
 
 /// A packet offered to a [`QueuedLink`].
 #[derive(Clone, Copy, Debug)]

@@ -1,18 +1,11 @@
 //! The Python module `anabranch._core`: converts values and releases the GIL, no logic.
 
-mod adjustment;
 mod errors;
 mod law;
-mod network;
-mod object;
-mod record;
-mod rounds;
 mod rule;
-mod rules;
 mod run;
 mod scenario;
-mod session;
-mod sharing;
+mod theory;
 
 use pyo3::prelude::*;
 
@@ -29,16 +22,16 @@ mod _core {
 
     #[pymodule_export]
     use super::{
-        adjustment::RateAdjustment,
         errors::{Cancelled, ScenarioError},
         law::Law,
-        record::columns,
-        rounds::Rounds,
         rule::Path,
-        rules::{algorithm, couplings, expected_one_of, features, rules, schedulers, schema},
+        rule::{algorithm, couplings, expected_one_of, features, rules, schedulers, schema},
         run::Run,
+        run::Session,
+        run::columns,
         scenario::Scenario,
-        session::Session,
-        sharing::share,
+        theory::RateAdjustment,
+        theory::Rounds,
+        theory::share,
     };
 }

@@ -1,16 +1,21 @@
-//! One run in virtual time, over the simulator's TCP or over QUIC.
+//! One run in virtual time, over the simulator's TCP or over QUIC, also one that an agent steers,
+//! and its record.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anabranch_scenario::{Ecn, Record, Virtual};
+use anabranch_control::External;
+use anabranch_scenario::columns::Column;
+use anabranch_scenario::{Ecn, Record, Scenario as Complete, Virtual};
+use anabranch_sim::{Simulation, Steered, Steering};
+use numpy::{IntoPyArray, PyArray2};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::errors::{Cancelled, ScenarioError, raise};
-use crate::record;
 use crate::rule::PythonRule;
 use crate::scenario::Scenario;
 
@@ -41,7 +46,7 @@ enum Backend {
 #[pyclass(frozen, module = "anabranch")]
 pub struct Run {
     backend: Backend,
-    scenario: anabranch_scenario::Scenario,
+    scenario: Complete,
     seed: u64,
     custom: Option<Custom>,
     library_bbr: bool,
@@ -172,7 +177,7 @@ impl Run {
     fn tables<'py>(&self, py: Python<'py>, record: Record) -> PyResult<Bound<'py, PyDict>> {
         let custom = self.custom.as_ref().map(|custom| custom.name.as_str());
         let name = custom.or(self.library_bbr.then_some(LIBRARY_BBR));
-        record::tables(py, record, &self.scenario, name)
+        tables(py, record, &self.scenario, name)
     }
 
     fn watched(&self) -> MutexGuard<'_, Samples> {
@@ -244,4 +249,174 @@ impl Run {
         }
         Ok(simulation.finish_with_log()?)
     }
+}
+
+// A run in virtual time that an agent steers.
+
+/// A run that stands still between calls, so that an agent can set windows.
+#[pyclass(module = "anabranch")]
+pub struct Session {
+    simulation: Simulation,
+    steering: BTreeMap<usize, Arc<Steering>>,
+}
+
+#[pymethods]
+impl Session {
+    /// A run at time 0. The flows, by index, have these values at first, one per path: their
+    /// windows (packets), or with `weights` their windows' growth per round trip (packets).
+    #[new]
+    fn new(
+        scenario: &Scenario,
+        seed: u64,
+        values: BTreeMap<usize, Vec<f64>>,
+        weights: bool,
+    ) -> PyResult<Session> {
+        scenario.0.check_memory().map_err(raise)?;
+        let steered = if weights {
+            Steered::Weights
+        } else {
+            Steered::Windows
+        };
+        let values = values.iter();
+        let steering: BTreeMap<_, _> = values
+            .map(|(&flow, values)| (flow, Arc::new(Steering::new(steered, values))))
+            .collect();
+        let rules = steering.iter().map(|(&flow, rule)| {
+            let rule: Arc<dyn External> = Arc::clone(rule) as Arc<dyn External>;
+            (flow, rule)
+        });
+        Ok(Session {
+            simulation: Simulation::with_rules(&scenario.0, seed, rules),
+            steering,
+        })
+    }
+
+    /// Sets the values of a flow.
+    fn set(&self, flow: usize, values: Vec<f64>) {
+        if let Some(steering) = self.steering.get(&flow) {
+            steering.set(&values);
+        }
+    }
+
+    /// Lets `seconds` pass, or the rest of the run if that is less. Releases the GIL.
+    fn advance(&mut self, py: Python<'_>, seconds: f64) {
+        let until_s = self.simulation.now_s() + seconds;
+        py.detach(|| self.simulation.run_until(until_s));
+    }
+
+    /// The time that the run has reached, s.
+    #[getter]
+    fn now_s(&self) -> f64 {
+        self.simulation.now_s()
+    }
+
+    /// A row per path of each user: index of the flow, window (packets), smoothed RTT (s), and
+    /// since the start of the run packets sent, packets lost, bytes delivered.
+    fn paths<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let states = self.simulation.path_states();
+        let rows: Vec<Vec<f64>> = states
+            .iter()
+            .map(|state| {
+                vec![
+                    state.flow.into(),
+                    state.window,
+                    state.rtt_s,
+                    state.sent_packets as f64,
+                    state.lost_packets as f64,
+                    state.delivered_bytes as f64,
+                ]
+            })
+            .collect();
+        Ok(PyArray2::from_vec2(py, &rows)?)
+    }
+}
+
+// A record of the simulator as Python's dicts of columns.
+
+/// The tables by name. Indexes of flows and links become their names; `flows` gets the column
+/// `rule`: the algorithm of the flow, or `custom` if a rule from Python replaced it. Whole numbers
+/// become int64, so that differences can be negative.
+pub fn tables<'py>(
+    py: Python<'py>,
+    record: Record,
+    scenario: &Complete,
+    custom: Option<&str>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let flows = labels(py, scenario.flows.iter().map(|flow| flow.name.clone()));
+    let rules = labels(
+        py,
+        (0..scenario.flows.len()).map(|flow| rule(scenario, flow, custom)),
+    );
+    let links = labels(py, scenario.links.iter().map(|link| link.name.clone()));
+    let tables = PyDict::new(py);
+    for (table, columns) in record.tables() {
+        let frame = PyDict::new(py);
+        for (name, column) in columns {
+            match (name, column) {
+                ("flow", Column::U32(indexes)) => {
+                    frame.set_item(name, named(py, &indexes, &flows)?)?;
+                    if table == "flows" {
+                        frame.set_item("rule", named(py, &indexes, &rules)?)?;
+                    }
+                }
+                ("link", Column::U32(indexes)) => {
+                    frame.set_item(name, named(py, &indexes, &links)?)?;
+                }
+                (_, Column::U32(values)) => {
+                    let values: Vec<i64> = values.into_iter().map(i64::from).collect();
+                    frame.set_item(name, values.into_pyarray(py))?;
+                }
+                (_, Column::U64(values)) => {
+                    let values: Vec<i64> = values.into_iter().map(|value| value as i64).collect();
+                    frame.set_item(name, values.into_pyarray(py))?;
+                }
+                (_, Column::F64(values)) => frame.set_item(name, values.into_pyarray(py))?,
+            }
+        }
+        tables.set_item(table, frame)?;
+    }
+    Ok(tables)
+}
+
+/// The columns that `Run.execute` gives: of each table, name to JSON type and meaning.
+#[pyfunction]
+pub fn columns(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let tables = PyDict::new(py);
+    for (table, descriptions) in Record::describe() {
+        let columns = PyDict::new(py);
+        for &(name, kind, meaning) in descriptions {
+            let description = match (name, kind) {
+                ("flow", _) => ("string", "name of the flow"),
+                ("link", _) => ("string", "name of the link"),
+                (_, "f64") => ("number", meaning),
+                _ => ("integer", meaning),
+            };
+            columns.set_item(name, description)?;
+            if (table, name) == ("flows", "flow") {
+                columns.set_item("rule", ("string", "the algorithm that the flow ran"))?;
+            }
+        }
+        tables.set_item(table, columns)?;
+    }
+    Ok(tables)
+}
+
+fn rule(scenario: &Complete, flow: usize, custom: Option<&str>) -> String {
+    match custom {
+        Some(name) if !scenario.has_own_algorithm(flow) => name.to_owned(),
+        _ => scenario.flows[flow].algorithm.to_string(),
+    }
+}
+
+fn labels<'py>(py: Python<'py>, names: impl Iterator<Item = String>) -> Vec<Bound<'py, PyString>> {
+    names.map(|name| PyString::new(py, &name)).collect()
+}
+
+/// A column of names: every row of a flow shares one string.
+fn named<'py>(
+    py: Python<'py>,
+    indexes: &[u32],
+    names: &[Bound<'py, PyString>],
+) -> PyResult<Bound<'py, PyList>> {
+    PyList::new(py, indexes.iter().map(|&index| &names[index as usize]))
 }

@@ -1,25 +1,17 @@
 //! One [`AnyController`] for all paths of a connection, as the library's controller of each path,
 //! in virtual and in real time.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use anabranch_control::{Algorithm, AnyController};
+use anabranch_control::{Algorithm, AnyController, Stamp};
+use anabranch_net::Time;
 use noq_proto::congestion::Bbr3Config;
 
-mod allowance;
-mod clock;
-mod packets;
 mod path;
 
-pub use allowance::Allowance;
-pub use clock::Clock;
 pub use path::PathController;
-
-/// The share of the window that is in flight in slow start. Where the window doubles in each round
-/// trip and the library paces at 1.25 windows per round trip it is the integral of `1.25 2^t` over
-/// the last one, 1.25 / (2 ln 2) = 0.90; less, because acknowledgements come in steps.
-const SLOW_START_FILL: f64 = 0.88;
 
 /// Report of the library about a path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,7 +65,7 @@ impl PathReport {
     /// Whether the congestion window limits what is sent (RFC 9002, section 7.8). The library knows
     /// only of the application: it takes an allowance for the window, and does not count a peer
     /// that gives no credit. So the window must have been full within the last two round trips, or
-    /// as full as pacing lets it be in slow start.
+    /// half full in slow start, which may double it (Linux' `tcp_is_cwnd_limited`).
     fn is_window_limited(
         &self,
         app_limited: bool,
@@ -82,8 +74,8 @@ impl PathReport {
         grows_fast: bool,
     ) -> bool {
         let used = self.used_bytes[0].max(self.used_bytes[1]);
-        let fill = if grows_fast { SLOW_START_FILL } else { 1.0 };
-        !app_limited && (used + 2 * mtu) as f64 >= fill * window as f64
+        let used = if grows_fast { 2 * used } else { used };
+        !app_limited && used + 2 * mtu >= window
     }
 
     /// Counts packets that are acknowledged; the share of marks in the round trip that is over, if
@@ -267,5 +259,195 @@ impl SharedController {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().expect("no holder of the lock panics")
+    }
+}
+
+// Limits of a path beside its congestion window.
+
+/// Most that a path may send, beside its congestion window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Allowance {
+    /// Bytes per second.
+    pub rate: Option<f64>,
+    /// Bytes in flight, two packets at least.
+    pub in_flight: u64,
+    /// Bytes from now on.
+    pub credit: u64,
+    /// Two packets whatever is in flight: the library sends no PING while the window is full and
+    /// data waits, also if that data goes over other paths.
+    pub pings: bool,
+}
+
+impl Allowance {
+    /// No limit.
+    pub const NONE: Allowance = Allowance {
+        rate: None,
+        in_flight: u64::MAX,
+        credit: u64::MAX,
+        pings: false,
+    };
+
+    /// How much may be in flight, bytes, with this congestion window. The library does not allow 0.
+    pub(super) fn window(&self, window: u64, in_flight: u64, mtu: u64) -> u64 {
+        window
+            .min(self.in_flight.max(2 * mtu))
+            .min(in_flight.saturating_add(self.credit))
+            .max(if self.pings { in_flight + 2 * mtu } else { 1 })
+    }
+
+    /// A packet was sent.
+    pub(super) fn on_sent(&mut self, bytes: u64) {
+        if self.credit < u64::MAX {
+            self.credit = self.credit.saturating_sub(bytes);
+        }
+    }
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Allowance::NONE
+    }
+}
+
+// Time as the library's `Instant`: of a run, or of a clock that runs by itself.
+
+/// Converts between the time of a run and `Instant`, whose origin is arbitrary: the library uses
+/// differences only. An `Instant` has whole nanoseconds, so a datagram may seem to arrive up to
+/// 1 ns early; a timer never fires early.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    origin: Instant,
+    /// Reads a clock that runs by itself; `None` in the virtual time of a run.
+    read: Option<fn() -> Instant>,
+}
+
+/// Picoseconds of a nanosecond.
+const NANOSECOND: Time = 1000;
+
+impl Clock {
+    /// A clock of virtual time, whose time 0 is now.
+    pub fn start() -> Clock {
+        Clock {
+            origin: Instant::now(),
+            read: None,
+        }
+    }
+
+    /// A clock that runs by itself and is read so, for endpoints over sockets.
+    pub fn running(read: fn() -> Instant) -> Clock {
+        Clock {
+            origin: read(),
+            read: Some(read),
+        }
+    }
+
+    /// The latest time at which a datagram that the library handles at `now` can have arrived. Over
+    /// sockets the library reads the time before it receives. If the process is preempted in
+    /// between and a datagram arrives, its RTT, and the base RTT from then on, would be too small.
+    pub fn arrival(self, now: Instant) -> Instant {
+        self.read.map_or(now, |read| now.max(read()))
+    }
+
+    /// The instant of a time of the run.
+    pub fn instant(self, time: Time) -> Instant {
+        self.origin + Duration::from_nanos(time / NANOSECOND)
+    }
+
+    /// The time of the run at an instant.
+    pub fn time(self, instant: Instant) -> Time {
+        instant.duration_since(self.origin).as_nanos() as Time * NANOSECOND
+    }
+
+    /// The time of the run at an instant, s.
+    pub fn seconds(self, instant: Instant) -> f64 {
+        anabranch_net::time::seconds(self.time(instant))
+    }
+}
+
+// The packets of a path, as a rule by delivery rates is told of them.
+
+/// The packets that are in flight, by number, and those that are to be reported.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Packets {
+    in_flight: BTreeMap<u64, Stamp>,
+    acknowledged: Vec<Stamp>,
+    lost: Vec<Stamp>,
+}
+
+impl Packets {
+    pub fn on_sent(&mut self, number: u64, stamp: Stamp) {
+        self.in_flight.insert(number, stamp);
+    }
+
+    pub fn on_acknowledged(&mut self, number: u64) {
+        self.acknowledged.extend(self.in_flight.remove(&number));
+    }
+
+    pub fn on_lost(&mut self, number: u64) {
+        self.lost.extend(self.in_flight.remove(&number));
+    }
+
+    /// Reports the losses, once a recovery has begun: the library declares them before.
+    pub fn report_losses(&mut self, controller: &mut AnyController, r: usize, now: f64) {
+        for stamp in self.lost.drain(..) {
+            controller.on_packet_lost(r, now, &stamp);
+        }
+    }
+
+    /// Reports the packets of an ACK frame, after which `in_flight` packets are left. The library
+    /// detects the losses that the frame shows only then.
+    pub fn report(
+        &mut self,
+        controller: &mut AnyController,
+        r: usize,
+        now: f64,
+        rtt: f64,
+        in_flight: f64,
+    ) {
+        self.report_losses(controller, r, now);
+        self.acknowledged.sort_by_key(|stamp| stamp.packet_id);
+        for stamp in self.acknowledged.drain(..) {
+            controller.on_packet_delivered(r, now, &stamp);
+        }
+        controller.on_packets_processed(r, now, Some(rtt), in_flight);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_bounded_by_what_is_allowed() {
+        assert_eq!(Allowance::NONE.window(10_000, 9_000, 1_000), 10_000);
+        let mut allowance = Allowance {
+            credit: 2_500,
+            ..Allowance::NONE
+        };
+        assert_eq!(allowance.window(10_000, 3_000, 1_000), 5_500);
+        (0..3).for_each(|_| allowance.on_sent(1_000));
+        assert_eq!(allowance.window(10_000, 6_000, 1_000), 6_000);
+        assert_eq!(allowance.window(10_000, 0, 1_000), 1);
+        let allowance = Allowance {
+            in_flight: 0,
+            ..Allowance::NONE
+        };
+        assert_eq!(allowance.window(10_000, 9_000, 1_000), 2_000);
+        let allowance = Allowance {
+            pings: true,
+            ..Allowance::NONE
+        };
+        assert_eq!(allowance.window(10_000, 9_500, 1_000), 11_500);
+    }
+
+    #[test]
+    fn a_datagram_of_a_socket_arrives_when_it_is_handled_or_later_one_of_a_run_exactly_then() {
+        let read = Instant::now();
+        std::thread::sleep(Duration::from_millis(2)); // preempted
+        let arrival = Clock::running(Instant::now).arrival(read);
+        assert!(arrival >= read + Duration::from_millis(2));
+        assert_eq!(Clock::start().arrival(read), read);
+        let ahead = Instant::now() + Duration::from_secs(1);
+        assert_eq!(Clock::running(Instant::now).arrival(ahead), ahead);
     }
 }

@@ -23,26 +23,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod controller;
-pub mod watch;
-
-#[cfg(feature = "simulation")]
-mod calendar;
 #[cfg(feature = "simulation")]
 mod connection;
-#[cfg(feature = "simulation")]
-mod limits;
+pub mod controller;
 #[cfg(feature = "simulation")]
 mod network;
 #[cfg(feature = "simulation")]
 mod simulation;
 #[cfg(feature = "simulation")]
 mod transport;
+pub mod watch;
 
 #[cfg(feature = "simulation")]
 #[doc(hidden)]
-pub use calendar::Operation;
+pub use network::Operation;
 #[cfg(feature = "simulation")]
-pub use limits::{Unsupported, check};
-#[cfg(feature = "simulation")]
-pub use simulation::Simulation;
+pub use simulation::{Simulation, Unsupported, check};

@@ -3,15 +3,8 @@
 
 mod endpoint;
 mod pair;
-mod paths;
 mod qlog;
-mod random;
-mod settings;
-mod stream;
-mod tls;
 
-pub(crate) use endpoint::{Datagram, MAX_PATHS};
+pub(crate) use endpoint::{Datagram, MAX_PATHS, Settings, Tls, UDP_HEADERS};
 pub(crate) use pair::{Pair, Side};
 pub(crate) use qlog::Qlog;
-pub(crate) use settings::{Settings, UDP_HEADERS};
-pub(crate) use tls::Tls;

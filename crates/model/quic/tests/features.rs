@@ -1,4 +1,4 @@
-//! What runs on links, ways back and workloads beside bulk data over drop-tail queues.
+//! Links, ways back and workloads beside bulk data over drop-tail queues.
 
 use anabranch_quic::Simulation;
 use anabranch_scenario::{Record, Scenario, Virtual};
@@ -58,7 +58,7 @@ fn marks_take_the_place_of_drops_over_quic() {
         assert!(link.marked_packets[0] > 0, "{queue}: {link:?}");
         assert_eq!(link.dropped_aqm[0], 0, "{queue}");
         assert_eq!(path.retransmitted_packets[0], 0, "{queue}");
-        // What is marked last has not arrived when the run ends: a queue and a delay of packets.
+        // The last marked packets have not arrived when the run ends: a queue and a delay of packets.
         let on_the_way = link.marked_packets[0] - path.marked_packets[0];
         assert!(on_the_way < 100, "{queue}: {on_the_way}");
         let events = path.mark_events[0];
@@ -307,9 +307,9 @@ fn fq_codel_keeps_media_from_a_download_over_quic() {
 }
 
 /// A receiver that gives credit for 200 packets of 1500 bytes, the data of 209 datagrams, holds a
-/// sender on a path of 830. In slow start pacing leaves 90 % of a window in flight, so that the
-/// last acknowledgement that opens the window comes at (209 + 2)/0.88 = 240 packets. A window that
-/// grew with every acknowledgement would pass 830 within five round trips.
+/// sender on a path of 830. A window grows in slow start while half of it is in flight, as in Linux,
+/// so up to 2 (209 + 2) = 422 packets. A window that grew with every acknowledgement would pass 830
+/// within five round trips.
 #[test]
 fn a_window_does_not_grow_beyond_what_the_receiver_gives() {
     for rule in ["reno", "cubic", "lia"] {
@@ -322,6 +322,6 @@ fn a_window_does_not_grow_beyond_what_the_receiver_gives() {
         let windows = &record.path_samples.window_packets;
         let largest = windows.iter().copied().fold(0.0, f64::max);
         println!("{rule}: {largest}, {:?}", record.flows.goodput_mbps);
-        assert!((180.0..241.0).contains(&largest), "{rule}: {largest}");
+        assert!((180.0..423.0).contains(&largest), "{rule}: {largest}");
     }
 }

@@ -4,9 +4,9 @@
 use anabranch_net::{Loss, Queue, Rate};
 
 use crate::error::refusal;
-use crate::model::endpoint::{Ecn, Recovery};
 use crate::model::flows::{Flow, Workload};
 use crate::model::links::Link;
+use crate::model::tcp::{Ecn, Recovery};
 use crate::scenario::Scenario;
 
 /// Every backend, in the order of tables and refusals.

@@ -26,6 +26,7 @@
 //! # Ok::<(), anabranch_scenario::Error>(())
 //! ```
 
+pub mod columns;
 mod error;
 mod features;
 mod file;
@@ -33,8 +34,7 @@ mod load;
 pub mod media;
 mod memory;
 mod model;
-mod origin;
-pub mod record;
+pub mod recorder;
 mod resolve;
 mod scenario;
 pub mod seed;
@@ -43,30 +43,21 @@ mod virtual_time;
 mod warnings;
 
 pub use anabranch_net::time;
-
+pub use columns::Record;
 pub use error::{Error, algorithm, expected_one_of, refusal};
 pub use features::{BACKENDS, Feature};
-pub use file::bounded::read as read_file;
-pub use file::document::Document;
+pub use file::document::{Document, read as read_file};
 pub use file::key::{Fault, Key};
-pub use file::schema::schema;
-pub use model::adjust::Adjust;
-pub use model::endpoint::{Ecn, Profile, Recovery, RtoFloor};
-pub use model::flows::{Flow, Path, Workload};
-pub use model::links::Link;
-pub use model::measure::Measure;
-pub use model::media::{Media, NadaRates};
-pub use model::messages::{Message, Messages};
+pub use file::written::schema;
+pub use model::flows::{Adjust, Flow, Media, Message, Messages, NadaRates, Path, Size, Workload};
+pub use model::links::{Link, Measure};
 pub use model::number::{
     AboveOne, Bytes, Count, DelayMs, EndS, FramesPerS, JitterUs, Kappa, LateMs, MeanBytes,
     NonNegative, PacketBytes, PeriodS, Positive, PositiveOrInfinite, Probability, RateMbps,
     RatePerS, SampleMs, Samples, TimeS, TimeoutMs,
 };
-pub use model::scheduler::Scheduler;
-pub use model::size::Size;
-pub use model::tcp::{DISTRIBUTIONS_RMEM_MAX_BYTES, Tcp};
-pub use origin::Inputs;
-pub use record::columns::Record;
-pub use record::{columns, recorder};
-pub use scenario::Scenario;
+pub use model::tcp::{
+    DISTRIBUTIONS_RMEM_MAX_BYTES, Ecn, Profile, Recovery, RtoFloor, Scheduler, Tcp,
+};
+pub use scenario::{Inputs, Scenario};
 pub use virtual_time::Virtual;

@@ -5,11 +5,10 @@ use std::path;
 use crate::error::Error;
 use crate::file::document::{self, Document};
 use crate::file::key::Fault;
-use crate::file::{bounded, foreign, written};
+use crate::file::written;
 use crate::memory;
-use crate::origin::{Files, Inputs, Origin};
 use crate::resolve::{algorithm, resolve};
-use crate::scenario::Scenario;
+use crate::scenario::{Files, Inputs, Origin, Scenario};
 
 impl Scenario {
     /// Reads a scenario file. Each override is a dotted key and a TOML value that replaces what the
@@ -35,7 +34,7 @@ impl Scenario {
         algorithm: Option<&str>,
     ) -> Result<Scenario, Error> {
         let file = path.display().to_string();
-        let text = bounded::read(path).map_err(|message| Error::of_file(&file, message))?;
+        let text = document::read(path).map_err(|message| Error::of_file(&file, message))?;
         Scenario::parse_with(&text, &file, overrides, &Inputs::new(), algorithm)
     }
 
@@ -67,7 +66,7 @@ impl Scenario {
         inputs: &Inputs,
         algorithm: Option<&str>,
     ) -> Result<Scenario, Error> {
-        if let Some(message) = foreign::error(text) {
+        if let Some(message) = document::error(text) {
             return Err(Error::of_file(file, message));
         }
         let text = std::str::from_utf8(text).map_err(|error| {

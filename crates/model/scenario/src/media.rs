@@ -8,10 +8,9 @@ use anabranch_control::{LOSS_INTERVAL_GAIN, MediaReport, Nada};
 use anabranch_net::Time;
 use anabranch_net::time::{from_seconds, seconds};
 
-use crate::model::flows::Workload;
-use crate::model::media::Media;
+use crate::columns::MediaRow;
+use crate::model::flows::{Media, Workload};
 use crate::model::number::RateMbps;
-use crate::record::columns::MediaRow;
 use crate::scenario::Scenario;
 use crate::users::UserSlot;
 
@@ -284,7 +283,7 @@ fn quantile_ms(sorted: &[Time], share: f64) -> f64 {
     value.map_or(f64::NAN, |&delay| seconds(delay) * 1e3)
 }
 
-/// What a receiver of NADA observes (RFC 8698, sections 4.2 and 5.1).
+/// Observations of a receiver of NADA (RFC 8698, sections 4.2 and 5.1).
 #[derive(Debug, Default)]
 struct Receiver {
     /// The smallest delay so far, and the delays of the last packets; `None` before the first.

@@ -7,8 +7,7 @@ use anabranch_control::{AnyController, AnyRule, Custom, External};
 use anabranch_net::time::from_seconds;
 use anabranch_net::{Dice, Time};
 
-use crate::model::flows::{Flow, Workload};
-use crate::model::messages::Messages;
+use crate::model::flows::{Flow, Messages, Workload};
 use crate::model::tcp::Tcp;
 use crate::scenario::Scenario;
 use crate::seed::{element_seed, kind};

@@ -6,7 +6,7 @@ use std::path::Path;
 use anabranch_net::Time;
 use anabranch_net::time::{from_seconds, seconds};
 
-use crate::record::columns::Record;
+use crate::columns::Record;
 use crate::scenario::Scenario;
 
 /// A run of a scenario with one seed, in virtual time. The same scenario and seed give the same

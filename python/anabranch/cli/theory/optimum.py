@@ -1,8 +1,9 @@
 """`anabranch theory optimum`, `wvegas` and `fixed-points`."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,7 +22,19 @@ from anabranch.cli.options import (
     scenario_of,
 )
 from anabranch.files import output
+from anabranch.formats import interval, number
 from anabranch.scenario import ScenarioError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from anabranch.papers.entries.paper import Paper
+    from anabranch.papers.predictions import Prediction
+    from anabranch.statements.wvegas.iterations import Convergence
+    from anabranch.theory.optimum.distance import Distance
+    from anabranch.theory.optimum.fixed_points import FixedPoint
+    from anabranch.theory.optimum.optimum import Optimum
+    from anabranch.theory.schedule import Interval
 
 # Theory and Matplotlib are imported where they are used, because they are slow to load.
 
@@ -76,10 +89,9 @@ def optimum_command(
 
         anabranch theory optimum examples/two_links.toml --set links.left.rate_mbps=30
     """
-    from anabranch.cli.theory import optimum_tables
     from anabranch.theory.optimum.fixed_points import fixed_point_of
+    from anabranch.theory.optimum.maximise import AlphaFair
     from anabranch.theory.optimum.optimum import optima
-    from anabranch.theory.optimum.utility import AlphaFair
 
     chosen = only_names(algorithm) if algorithm else []
     scenario, rtt_s = scenario_of(file, set_, ANY), rtt_ms and rtt_ms / 1e3
@@ -103,7 +115,7 @@ def optimum_command(
     else:
         tables.STDOUT.print(f"{scenario.name or 'scenario'}: the optimum for utility {fair}")
         for best, points in zip(found, rules, strict=True):
-            optimum_tables.optimum(best, points, split)
+            show_optimum(best, points, split)
 
 
 def _weight(setting: str) -> tuple[str, float]:
@@ -136,7 +148,6 @@ def fixed_points_command(
 
         anabranch theory fixed-points examples/two_links.toml --algorithm lia,olia,balia
     """
-    from anabranch.cli.theory import optimum_tables
     from anabranch.theory.optimum.fixed_points import fixed_point_of
     from anabranch.theory.schedule import intervals
 
@@ -160,11 +171,10 @@ def fixed_points_command(
         tables.print_json({"scenario": scenario.name, "fixed_points": documents})
     else:
         for interval, name, point in found:
-            optimum_tables.fixed_point(interval, name, point)
+            show_fixed_point(interval, name, point)
 
 
 def _predictions(name: str, as_json: bool) -> None:
-    from anabranch.cli.theory import optimum_tables
     from anabranch.papers.folder import open_paper
     from anabranch.papers.predictions import predictions
 
@@ -176,7 +186,7 @@ def _predictions(name: str, as_json: bool) -> None:
     if as_json:
         tables.print_json([vars(entry) for entry in found])
     else:
-        optimum_tables.predictions(paper, found)
+        show_predictions(paper, found)
 
 
 def wvegas_command(
@@ -197,7 +207,6 @@ def wvegas_command(
 
         anabranch theory wvegas --out results/wvegas
     """
-    from anabranch.cli.theory import optimum_tables
     from anabranch.papers.folder import open_paper
     from anabranch.statements.wvegas import statements as wvegas_statements
     from anabranch.statements.wvegas.iterations import convergence
@@ -217,8 +226,118 @@ def wvegas_command(
             statements = [asdict(one) for one in judged]
             tables.print_json({"iterations": document, "statements": statements})
         else:
-            optimum_tables.convergence(found)
+            show_convergence(found)
             tables.STDOUT.print()
             tables.statements(judged)
     if out:
         note(f"The figure is in {out}")
+
+
+# Optima, fixed points and iterations as tables on the terminal.
+
+
+HEADS = {
+    "path": "via",
+    "links": "via",
+    "rate_mbps": "rate (Mbps)",
+    "least_mbps": "least (Mbps)",
+    "most_mbps": "most (Mbps)",
+    "capacity_mbps": "capacity (Mbps)",
+    "load_mbps": "load (Mbps)",
+    "rtt_ms": "RTT (ms)",
+    "price": "price per Mbps",
+    "marginal": "worth of 1 Mbps more",
+}
+
+
+def show_optimum(best: "Optimum", rules: Mapping[str, Mapping[str, float]], split: bool) -> None:
+    """One interval: flows, paths and links; `rules` has the rates of rules to compare."""
+    solver = f"{best.solution.solver}, relative gap {best.solution.gap:.0e}"
+    tables.STDOUT.print(f"\n{best.interval} ({solver})\n")
+    flows = best.flows()
+    for name, rates in rules.items():
+        flows[f"{name} (Mbps)"] = flows["flow"].map(rates)
+    # A path's number says less than its links, which are in the table, too.
+    paths = best.paths(split).drop(columns="path")
+    paths["links"] = paths["links"].str.replace(", ", "+")
+    for frame in (flows, paths, best.links()):
+        _print(frame)
+
+
+def show_fixed_point(interval: "Interval", name: str, point: "FixedPoint") -> None:
+    """Paths and links at a rule's fixed point."""
+    tables.STDOUT.print(f"\n{name}, {interval} (residual {point.residual:.0e})\n")
+    paths = point.paths()
+    paths["path"] = ["+".join(links) for links in point.network.links_of_paths()]
+    _print(paths)
+    _print(point.links())
+
+
+def show_predictions(paper: "Paper", found: "Sequence[Prediction]") -> None:
+    """The theory of a paper: computed and printed values, a line per case."""
+    from anabranch.papers.entries.case import Case
+    from anabranch.papers.predictions import FIXED_POINT, OPTIMUM, PROBING
+
+    lines: dict[tuple[str, str, str], dict[str, float]] = {}
+    for entry in found:
+        lines.setdefault((entry.item, entry.metric, entry.case), {})[entry.kind] = entry.value
+    printed = {"fixed_point": FIXED_POINT, "opt_no_probing": OPTIMUM, "opt_probing": PROBING}
+    heads = ["fixed point", "printed", "optimum", "printed", "with probing", "printed"]
+    table = tables.new_table("", "", "case", *heads)
+    for (item, metric, case), values in lines.items():
+        facts = paper.items[item].metric(metric).theory
+        cells = []
+        for kind, ours in printed.items():
+            theirs = [v for key, v in facts.get(kind, {}).items() if Case(case).is_of(key)]
+            cells += [_number(values.get(ours)), _number(theirs[0] if theirs else None)]
+        table.add_row(item, metric, case, *cells)
+    tables.STDOUT.print(table)
+
+
+def show_convergence(found: "Sequence[Convergence]") -> None:
+    """The steps that each iteration takes, and its last rates."""
+    for one in found:
+        tables.STDOUT.print(f"\n{one.name}: rates in Mbps\n")
+        heads = [f"{it.name}, {it.steps} steps" for it in one.iterations]
+        table = tables.new_table("path", "solver", *heads)
+        for path, label in enumerate(one.labels):
+            ends = [f"{it.rate[-1, path]:.4f}" for it in one.iterations]
+            table.add_row(label, f"{one.optimum[path]:.4f}", *ends)
+        table.add_section()
+        near = [str(it.settled(one.optimum, one.within_mbps)) for it in one.iterations]
+        table.add_row(f"steps until within {one.within_mbps:g}", "", *near)
+        tables.STDOUT.print(table)
+
+
+def show_distance(far: "Distance") -> None:
+    """A line per case: its distance from the optimum."""
+    from anabranch.theory.optimum.distance import MEASURES
+
+    tables.STDOUT.print("\nDistance from the optimum (proportional fairness)\n")
+    heads = ["of its total", "Jain's index", "at the optimum", "utility gap", "spread of prices"]
+    table = tables.new_table(*far.cases, *heads)
+    for row in far.frame.to_dict(orient="records"):
+        cells = [interval(row[name], row[f"{name}_ci95"], ".4f") for name in MEASURES]
+        table.add_row(*(str(row[case]) for case in far.cases), *cells)
+    tables.STDOUT.print(table)
+
+
+def _print(frame: "pd.DataFrame") -> None:
+    table = tables.new_table(*(HEADS.get(column, column) for column in frame.columns))
+    for row in frame.itertuples(index=False):
+        table.add_row(*map(_cell, row))
+    tables.STDOUT.print(table, "")
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def _number(value: float | None) -> str:
+    """Four decimals; a small number, such as a price or a loss, has four significant digits."""
+    small = value is not None and 1e-6 < abs(value) < 0.01
+    return number(value, ".4g" if small else "z.4f", missing="-")

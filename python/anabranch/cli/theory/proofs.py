@@ -2,13 +2,19 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from rich.text import Text
 
 from anabranch.cli import tables
 from anabranch.cli.options import Json, Record, names
+from anabranch.cli.tables import STDOUT, new_table
 from anabranch.scenario import ScenarioError
+
+if TYPE_CHECKING:
+    from anabranch.statements.proofs import PaperProofs
+    from anabranch.theory.guarantees.proofs.verdicts import Proofs, Survey, Verdict
 
 SOLVERS = ("z3", "cvc5", "sympy")
 """Modules of the extra `prove`."""
@@ -67,8 +73,7 @@ def prove_command(
         raise ScenarioError(
             f'theory prove needs {", ".join(missing)}: pip install "anabranch[prove]"'
         )
-    from anabranch.cli.theory import proofs_tables
-    from anabranch.theory.guarantees.proofs import survey, verdicts
+    from anabranch.theory.guarantees.proofs import verdicts
     from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
 
     if (rule is not None) + every + bool(paper) != 1:
@@ -86,24 +91,103 @@ def prove_command(
     with tables.progress(f"theory prove {rule or '--all'}") as progress:
         if rule is not None:
             one = verdicts.prove(rule, numbers, kinds, chosen, timeout, progress)
-            found = survey.Survey([one])
+            found = verdicts.Survey([one])
         else:
-            found = survey.prove_all(numbers, kinds, chosen, timeout, progress)
+            found = verdicts.prove_all(numbers, kinds, chosen, timeout, progress)
     if record:
-        record.write_text(survey.record(found), encoding="utf-8")
+        record.write_text(verdicts.record(found), encoding="utf-8")
     if rule is not None:
-        tables.answer(one, as_json, proofs_tables.proofs)
+        tables.answer(one, as_json, show_proofs)
     else:
-        tables.answer(found, as_json, proofs_tables.all_proofs)
+        tables.answer(found, as_json, show_survey)
 
 
 def _papers(papers: list[str], timeout: float, record: Path | None, as_json: bool) -> None:
     """The statements of papers."""
-    from anabranch.cli.theory import proofs_tables
     from anabranch.statements import proofs as papers_proofs
 
     with tables.progress("theory prove --paper") as progress:
         found = papers_proofs.prove_papers(papers, timeout, progress)
     if record:
         record.write_text(papers_proofs.record(found), encoding="utf-8")
-    tables.answer(found, as_json, proofs_tables.papers)
+    tables.answer(found, as_json, show_papers)
+
+
+# Proofs on the terminal.
+
+
+COLOURS = {"proved": "green", "refuted": "red"}
+
+
+def show_survey(found: "Survey") -> None:
+    """Each rule in turn."""
+    for number, one in enumerate(found.rules):
+        if number:
+            STDOUT.print("")
+        show_proofs(one)
+
+
+def show_proofs(found: "Proofs") -> None:
+    """A row for each requirement, a column for each setting; refutations below."""
+    from anabranch.theory.guarantees.proofs.queries import REQUIREMENTS
+    from anabranch.theory.guarantees.proofs.verdicts import PROVED
+
+    if found.note:
+        _print(f"{found.rule}: not applicable. It {found.note}.")
+        return
+    _print(f"{found.rule}, for each solver and formula at most {found.timeout_s:g} s\n")
+    by = {(v.requirement, v.setting): v for v in found.verdicts}
+    settings = list(dict.fromkeys(v.setting for v in found.verdicts))
+    chosen = list(dict.fromkeys(v.requirement for v in found.verdicts))
+    grid = new_table("", *settings)
+    for name in chosen:
+        grid.add_row(name, *(_cell(by[name, setting]) for setting in settings))
+    STDOUT.print(grid)
+    _print("")
+    for name in chosen:
+        _print(f"{name:4} {REQUIREMENTS[name][0]}")
+    for verdict in found.verdicts:
+        if verdict.result != PROVED:
+            _print("")
+            for line in lines(verdict):
+                _print(line)
+
+
+def show_papers(found: "PaperProofs") -> None:
+    """Each statement as printed, with its formulas below it."""
+    from anabranch.statements.proofs import words
+
+    for one in found.proofs:
+        _print(f'{one.paper}, {one.place}: "{one.printed}"')
+        for part in one.parts:
+            _print(f"  {words(part)} ({part.seconds:.2f} s)")
+            _print(f"    {part.formula}")
+        if one.left:
+            _print(f"  Not in the formulas: {one.left}.")
+        _print("")
+
+
+def lines(verdict: "Verdict") -> list[str]:
+    """Requirements that are not proved, and at which numbers."""
+    found = [f"{verdict.requirement}, {verdict.setting}: {verdict.result}. {verdict.why}"]
+    if verdict.state:
+        found.append(f"  {verdict.state}")
+    if verdict.confirmation:
+        seen = "" if verdict.confirmation.seen else "NOT confirmed: "
+        found.append(f"  numerically: {seen}{verdict.confirmation.words}")
+        if trajectory := verdict.confirmation.trajectory:
+            found.append(f"  fluid model: {trajectory.says}")
+            for time, rates in zip(trajectory.time_s, trajectory.rate, strict=True):
+                numbers = ", ".join(f"{rate:.5g}" for rate in rates)
+                found.append(f"    {time:10.4g} s  [{numbers}], in total {sum(rates):.5g}")
+    return found
+
+
+def _print(line: str) -> None:
+    STDOUT.print(line, soft_wrap=True)
+
+
+def _cell(verdict: "Verdict") -> Text:
+    alone = "".join(f", {n} by {name} only" for name, n in verdict.alone.items())
+    words = f"{verdict.result} ({verdict.seconds:.2f} s{alone})"
+    return Text(words, COLOURS.get(verdict.result, ""))

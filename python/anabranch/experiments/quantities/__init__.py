@@ -4,32 +4,16 @@ A paper's `experiments.toml` refers to them by name. A new quantity is a functio
 in a file of this folder; a new file needs a line in the import below.
 """
 
-from anabranch.experiments.quantities import (
-    congestion,
-    fairness,
-    gateways,
-    ordering,
-    rates,
-    tails,
-    timing,
-    transfers,
-    window_rates,
-    windows,
-)
+from anabranch.experiments.quantities import congestion, fairness, rates, tails, windows
 from anabranch.experiments.quantities.table import QUANTITIES, measure, quantity
 
 __all__ = [
     "QUANTITIES",
     "congestion",
     "fairness",
-    "gateways",
     "measure",
-    "ordering",
     "quantity",
     "rates",
     "tails",
-    "timing",
-    "transfers",
-    "window_rates",
     "windows",
 ]

@@ -1,12 +1,12 @@
-"""Rates, round-trip times and losses, over the measurement window or from one time to another.
+"""Rates, round-trip times and losses; rates and durations of transfers; the time to take over.
 
 Without `from_s` and `to_s` a quantity covers the measurement window, as the totals of a Result do.
-With either it is the mean of the samples that end between them, times in s.
 """
 
 import numpy as np
+import pandas as pd
 
-from anabranch.experiments.quantities.table import quantity, rows, run_keys, runs
+from anabranch.experiments.quantities.table import late, quantity, rows, run_keys, runs
 from anabranch.result import Result, between
 
 
@@ -136,3 +136,82 @@ def link_queue_packets(
 def drop_percent(before: float, after: float) -> float:
     """The decrease from `before` to `after`, in percent of `before`."""
     return 100.0 * (before - after) / before
+
+
+# Rates, durations and counts of completed transfers, over the whole run including warm-up.
+#
+# `flow` selects one flow; None selects all.
+
+
+@quantity
+def transfer_mbps(result: Result, flow: str | None = None) -> float:
+    """Rate of a transfer (bytes over duration), the mean over transfers, Mbps."""
+    files = rows(result.transfers, flow=flow)
+    return float((8e-6 * files["bytes"] / files["duration_s"]).mean())
+
+
+@quantity
+def transfer_s(result: Result, flow: str | None = None) -> float:
+    """Duration of a transfer from its arrival to its last byte, the mean over transfers, s."""
+    return float(rows(result.transfers, flow=flow)["duration_s"].mean())
+
+
+@quantity
+def transfer_quantile_s(result: Result, share: float, flow: str | None = None) -> float:
+    """The quantile `share` of the durations of transfers, s."""
+    return float(rows(result.transfers, flow=flow)["duration_s"].quantile(share))
+
+
+@quantity
+def transfers_longer(
+    result: Result, than_s: float, flow: str | None = None, skip: float = 0.0
+) -> float:
+    """The fraction of transfers that last longer than `than_s`.
+
+    Transfers that begin in the initial fraction `skip` of the run are excluded.
+    """
+    return float((late(result, skip, flow)["duration_s"] > than_s).mean())
+
+
+@quantity
+def transfers_done(result: Result, flow: str | None = None) -> float:
+    """Transfers whose last byte was delivered within the measurement window."""
+    done = rows(result.flows, flow=flow)["transfers_done"].sum(skipna=False)
+    return float(done / runs(result.flows))
+
+
+# The time a path needs to take over the capacity that a leaving flow frees.
+
+
+@quantity
+def convergence_s(
+    result: Result,
+    flow: str,
+    path: int,
+    after_s: float,
+    average_from_s: float,
+    bin_s: float = 0.5,
+    within: float = 0.9,
+) -> float:
+    """Time from `after_s` until a path's rate reaches `within` of its final average, s.
+
+    Balia's footnote 2: "the first time that the throughput is within 90 % of its average after the
+    single-path user has left". The rate is averaged over bins of `bin_s`, timed by their end; the
+    final average is over the samples from `average_from_s` to the end of the run. The mean over
+    users.
+    """
+    samples = between(rows(result.path_samples, flow=flow, path=path), after_s, None)
+    users = samples.groupby([*run_keys(samples), "user"])
+    times = [_reached(user, after_s, average_from_s, bin_s, within) for _, user in users]
+    return float(np.mean(times))
+
+
+def _reached(
+    samples: pd.DataFrame, after_s: float, average_from_s: float, bin_s: float, within: float
+) -> float:
+    """The end of the first bin that reaches the goal; a bin within the average always does."""
+    goal = within * between(samples, average_from_s, None)["goodput_mbps"].mean()
+    # A sample belongs to the bin in which it ends; an end on a bin's right edge counts to that bin.
+    number = np.ceil((samples["time_s"] - after_s) / bin_s - 1e-9)
+    bins = samples.groupby(number)["goodput_mbps"].mean()
+    return float(bins.index[bins >= goal].min() * bin_s)

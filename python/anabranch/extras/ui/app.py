@@ -72,7 +72,7 @@ def make(opened: Opened, token: str, port: int, workers: int | None = None) -> S
 def _load_theory() -> None:
     """Load what the first run needs, while the page is being looked at."""
     import anabranch.theory.fluid.backend
-    import anabranch.theory.optimum.interior_point  # noqa: F401
+    import anabranch.theory.optimum.maximise  # noqa: F401
 
 
 async def _faulty(_: Request, error: Exception) -> Response:

@@ -13,7 +13,7 @@ from anabranch.extras.ui.asked import Asked, plain
 from anabranch.extras.ui.parameters import parameters
 from anabranch.extras.ui.series import Thinner, plan
 from anabranch.extras.ui.summary import optimum, totals
-from anabranch.figures.network_svg import topology
+from anabranch.figures.network import topology
 from anabranch.result.caveats import caveats
 from anabranch.runner import BACKENDS
 from anabranch.runner.asked import OWN

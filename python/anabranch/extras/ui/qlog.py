@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.qlog.events import METRICS, WINDOWS, Event, lost_packets, of_event, opened, size_of
+from anabranch.qlog import METRICS, WINDOWS, Event, lost_packets, of_event, opened, size_of
 from anabranch.scenario import ScenarioError
 from anabranch.theory.array import Array
 

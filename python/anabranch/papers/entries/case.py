@@ -95,13 +95,3 @@ class Case(str):
         's4.lia'
         """
         return Case.of(*(one for one in self.parts if one != part))
-
-
-def renaming_keys(pattern: str) -> set[str]:
-    """The names in braces in a measure's `case`.
-
-    Raises ValueError for braces that do not pair.
-    """
-    from string import Formatter
-
-    return {key for _, key, _, _ in Formatter().parse(pattern) if key is not None}

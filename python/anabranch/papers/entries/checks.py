@@ -2,7 +2,7 @@
 
 A check compares numbers, `{metric: {case: value}}`, by inequalities. Each has a margin: the
 distance from the edge, negative beyond it. The check holds if no margin is negative. A value may be
-an array of averages over other sets of seeds (`intervals.py`); then the margins are arrays, too.
+an array of averages over other sets of seeds (`judge.py`); then the margins are arrays, too.
 A check raises `Missing` for a case without a number.
 """
 

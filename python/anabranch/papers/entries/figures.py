@@ -137,7 +137,4 @@ class Tail:
             raise where.at(key).error("missing: a fitted line needs low_s and high_s")
 
 
-FIGURES = (Bars, Series, Sweep, Tail)
-"""The kinds of figure."""
-
 Figure = Annotated[Bars | Series | Sweep | Tail, Tag("kind")]

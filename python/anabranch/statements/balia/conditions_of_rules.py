@@ -1,16 +1,192 @@
 """Balia's statements on the conditions that rules satisfy: section I, table I, theorem 4.1."""
 
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from anabranch.statements.balia import limits
+import numpy as np
+from scipy.optimize import differential_evolution
+
 from anabranch.statements.statement import CONDITION, WRONG, Statement, verdict
 from anabranch.theory.array import Array
 from anabranch.theory.guarantees import performance, random_states
-from anabranch.theory.guarantees.check import Counterexample, check
-from anabranch.theory.guarantees.conditions import numbers
-from anabranch.theory.guarantees.jacobian import phi_jacobian
-from anabranch.theory.guarantees.response import rates_at
+from anabranch.theory.guarantees.check import (
+    DECADES,
+    GENERATIONS,
+    PATHS,
+    SEED,
+    Counterexample,
+    check,
+    readable,
+    violators,
+    worst_states,
+)
+from anabranch.theory.guarantees.conditions import (
+    CONDITIONS,
+    ROUNDING,
+    Test,
+    numbers,
+    phi_jacobian,
+    rates_at,
+    symmetric_part,
+)
 from anabranch.theory.law import Law, States
+
+# Two rules compared at each state: whose phi is larger, whose Jacobian is more negative.
+
+
+def phi_at_least(upper: str, lower: str) -> Test:
+    """Test that phi of `upper`, the law that is tested, is nowhere below phi of `lower`."""
+    other = Law(lower)
+
+    def violation(law: Law, states: States) -> Array:
+        shortfall = 1 - law.phi(states) / other.phi(states)
+        return np.asarray(random_states.by_user(states, shortfall).max(axis=1) - ROUNDING)
+
+    def why(law: Law, states: States) -> str:
+        return (
+            f"phi of {law.name} is {numbers(law.phi(states))}, "
+            f"of {other.name} {numbers(other.phi(states))}"
+        )
+
+    return Test(violation, why)
+
+
+def jacobian_at_most(lower: str, upper: str) -> Test:
+    """Test that `[dPhi/dx]^+` of `lower`, the law that is tested, minus `upper`'s is negative
+    semidefinite everywhere.
+    """
+    other = Law(upper)
+
+    def violation(law: Law, states: States) -> Array:
+        rate = random_states.by_user(states, states.rate)
+        scale = rate[:, :, None] * rate[:, None, :]  # a congruence: see jacobian.scaled
+        mine, theirs = phi_jacobian(law, states) * scale, phi_jacobian(other, states) * scale
+        size = np.abs(mine).max(axis=(1, 2)) + np.abs(theirs).max(axis=(1, 2))
+        eigenvalues = np.linalg.eigvalsh(symmetric_part(mine - theirs))
+        return np.asarray(eigenvalues[:, -1] / size - ROUNDING)
+
+    def why(law: Law, states: States) -> str:
+        difference = phi_jacobian(law, states) - phi_jacobian(other, states)
+        eigenvalues = np.linalg.eigvalsh(symmetric_part(difference)[0])
+        return (
+            f"the eigenvalues of [dPhi/dx]^+ of {law.name} minus that of {other.name} "
+            f"are {numbers(eigenvalues)}"
+        )
+
+    return Test(violation, why)
+
+
+def compare(
+    test: Test, spec: str, rtt_ratio: float = 1.0, users: int = 500, seed: int = SEED
+) -> tuple[int, Counterexample | None]:
+    """How many states were tried, and one where the order fails."""
+    law, tried = Law(spec), 0
+    for n in PATHS:
+        drawn = random_states.draw(n, users, rtt_ratio, np.random.default_rng([seed, n]))
+        number, bad = violators(test, law, drawn)
+        tried += number
+        if bad:
+            example = readable(test, law, bad, rtt_ratio)
+            return tried, Counterexample.of(test, law, example)
+    return tried, None
+
+
+# The range of a condition: up to how many paths, and up to which ratio of RTTs, it holds.
+
+
+WIDEST_RATIO = 100.0
+"""The largest RTT ratio that is tried."""
+
+BISECTIONS = 16
+
+
+@dataclass(frozen=True)
+class Margin:
+    """The worst state found for one number of paths."""
+
+    paths: int
+    violation: float
+    """C2's largest eigenvalue, scaled; at least 0 where the condition is violated."""
+    states: States
+
+
+def margins(spec: str, paths: Sequence[int], seed: int = 1) -> list[Margin]:
+    """How close the worst states come to violating C2 at equal RTTs, for each number of paths.
+
+    The worst state of differential evolution, or the one with all rates but one at the smallest
+    allowed: the vertex of theorem 4.1's proof.
+    """
+    law, test = Law(spec), CONDITIONS["C2"][1][0]
+    found = []
+    for n in paths:
+        violation, states, _ = worst_states(test, law, n, 1.0, seed, generations=200)
+        corner = vertex(n)
+        at_corner = float(test.violation(law, corner)[0])
+        best = (at_corner, corner) if at_corner > violation else (violation, states)
+        found.append(Margin(n, *best))
+    return found
+
+
+def vertex(paths: int) -> States:
+    """Equal RTTs, and one path ten thousand times as fast as each other."""
+    rate = np.full((1, paths), random_states.SLOWEST_RATE)
+    rate[0, 0] *= 10**DECADES
+    rtt = np.full_like(rate, random_states.SHORTEST_RTT)
+    return random_states.plain(rate * rtt, rtt)
+
+
+@dataclass(frozen=True)
+class RatioLimit:
+    """The smallest RTT ratio found at which a condition is violated."""
+
+    paths: int
+    ratio: float
+    """Infinite where none up to `WIDEST_RATIO` violates it."""
+    states: States
+
+
+def ratio_limit(spec: str, condition: str, paths: int) -> RatioLimit:
+    """The smallest ratio of RTTs at which the condition's first test fails.
+
+    Differential evolution over rates and over the places of the RTTs between the shortest and the
+    longest; what it minimises is the ratio at which that user begins to violate the test.
+    """
+    law, test = Law(spec), CONDITIONS[condition][1][0]
+
+    def states(columns: Array, log_ratio: Array) -> States:
+        rate = random_states.SLOWEST_RATE * 10 ** columns[:paths].T
+        place = columns[paths:].T
+        place = place - place.min(axis=1, keepdims=True)
+        place = place / np.maximum(place.max(axis=1, keepdims=True), 1e-9)
+        rtt = random_states.SHORTEST_RTT * np.exp(log_ratio[:, None] * place)
+        return random_states.plain(rate * rtt, rtt)
+
+    def least(columns: Array) -> Array:
+        """The log ratio from which the test fails, by bisection; more than the widest if none."""
+        low = np.zeros(columns.shape[1])
+        high = np.full(columns.shape[1], np.log(WIDEST_RATIO))
+        at_widest = test.violation(law, states(columns, high))
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            fails = test.violation(law, states(columns, middle)) > 0
+            low, high = np.where(fails, low, middle), np.where(fails, middle, high)
+        return np.where(at_widest > 0, high, np.log(WIDEST_RATIO) + 1 - np.minimum(at_widest, 0))
+
+    found = differential_evolution(
+        least,
+        [(0.0, DECADES)] * paths + [(0.0, 1.0)] * paths,
+        vectorized=True,
+        updating="deferred",
+        polish=False,
+        popsize=10,
+        maxiter=GENERATIONS,
+        seed=np.random.default_rng(1),  # rng since SciPy 1.15, which takes both
+    )
+    best = found.x[:, None]
+    if found.fun > np.log(WIDEST_RATIO):
+        return RatioLimit(paths, float("inf"), states(best, np.array([np.log(WIDEST_RATIO)])))
+    return RatioLimit(paths, float(np.exp(found.fun)), states(best, np.array([found.fun])))
+
 
 TABLE_I: dict[str, dict[str, bool]] = {
     "ewtcp": {"C0": True, "C1": True, "C2": True, "C3": True, "C4": True, "C5": True},
@@ -150,7 +326,7 @@ def equilibrium_without_gain(users: int = 1000, seed: int = 1) -> Statement:
 
 def total_falls_for_all() -> Statement:
     """C4 at any RTTs."""
-    first = limits.ratio_limit("semicoupled", "C4", 2)
+    first = ratio_limit("semicoupled", "C4", 2)
     examples = {name: check(name, [2], UNEQUAL).verdicts["C4"] for name in TABLE_I}
     failing = [f"{name}: {at(v.counterexample)}" for name, v in examples.items() if not v.holds]
     equal = [name for name in TABLE_I if not check(name, [2]).verdicts["C4"].holds]
@@ -171,7 +347,7 @@ def total_falls_for_all() -> Statement:
 
 def kinks_of_max() -> Statement:
     """Theorem 4.1 applied to n = inf, which is not in N_+."""
-    found = limits.margins("lia", [2, 3, 8])
+    found = margins("lia", [2, 3, 8])
     law, even = Law("lia"), States.of_user([10, 10], [0.1, 0.1])
     sides = [
         phi_jacobian(law, even.with_rate(even.rate * np.array([1 + step, 1])))[0][1, 0]
@@ -194,10 +370,10 @@ def kinks_of_max() -> Statement:
 
 def eight_paths() -> Statement:
     """Theorem 4.1: how many paths C2 allows, and C1 at any RTTs, for finite n."""
-    found = limits.margins("semicoupled", range(2, 11))
+    found = margins("semicoupled", range(2, 11))
     holding = [margin.paths for margin in found if margin.violation <= 0]
     words = ", ".join(f"{margin.paths}: {margin.violation:.4f}" for margin in found)
-    euclidean = limits.margins("generalized:beta=0.5:norm=2", [8])[0].violation
+    euclidean = margins("generalized:beta=0.5:norm=2", [8])[0].violation
     decreasing = [
         check(f"generalized:beta={beta}:norm=2", [2, 3], UNEQUAL).verdicts["C1"].holds
         for beta in (0, 0.5, 1)
@@ -218,7 +394,7 @@ def eight_paths() -> Statement:
 def similar_rtts() -> Statement:
     """Theorem 4.1's remark on RTTs that do not differ much."""
     ratios = {
-        name: [limits.ratio_limit(name, "C2", n).ratio for n in (2, 3, 8)]
+        name: [ratio_limit(name, "C2", n).ratio for n in (2, 3, 8)]
         for name in ("semicoupled", "lia", "generalized")
     }
     words = "; ".join(f"{name} {numbers(np.array(values))}" for name, values in ratios.items())

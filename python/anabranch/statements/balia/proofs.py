@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sympy.polys.fields import FracElement
 
-from anabranch.statements.balia.equilibria import rising_marginal
+from anabranch.statements.balia.theorems import rising_marginal
 from anabranch.statements.claim import (
     Claim,
     Exists,
@@ -18,12 +18,12 @@ from anabranch.statements.claim import (
 )
 from anabranch.theory.guarantees.proofs.cases import Piece, ProvedRule, pieces
 from anabranch.theory.guarantees.proofs.queries import (
+    Query,
     definite,
     falling,
     infinite_at_zero,
     total_falls,
 )
-from anabranch.theory.guarantees.proofs.query import Query
 from anabranch.theory.guarantees.proofs.symbol import (
     AT_LEAST,
     Atom,

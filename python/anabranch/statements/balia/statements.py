@@ -6,14 +6,13 @@ from itertools import pairwise
 import numpy as np
 
 from anabranch.runner import Progress
-from anabranch.statements.balia import conditions_of_rules, equilibria, lemmas, orders
+from anabranch.statements.balia import conditions_of_rules, theorems
 from anabranch.statements.balia.conditions_of_rules import TABLE_I, UNEQUAL, at
 from anabranch.statements.quotes import quoted
 from anabranch.statements.statement import Statement, verdict
 from anabranch.theory.guarantees import performance
 from anabranch.theory.guarantees.check import Counterexample
-from anabranch.theory.guarantees.conditions import Test, numbers
-from anabranch.theory.guarantees.jacobian import phi_jacobian
+from anabranch.theory.guarantees.conditions import Test, numbers, phi_jacobian
 from anabranch.theory.law import Law, States
 
 PRINTED = ["ewtcp", "semicoupled", "lia", "coupled"]
@@ -76,10 +75,12 @@ def responsive_is_unfriendly() -> Statement:
     ordered, broken = [], []
     for one in names:
         for other in names:
-            test = orders.jacobian_at_most(one, other)
-            if one != other and orders.compare(test, one)[1] is None:
+            test = conditions_of_rules.jacobian_at_most(one, other)
+            if one != other and conditions_of_rules.compare(test, one)[1] is None:
                 ordered.append(f"{one} below {other}")
-                if orders.compare(orders.phi_at_least(one, other), one)[1]:
+                if conditions_of_rules.compare(conditions_of_rules.phi_at_least(one, other), one)[
+                    1
+                ]:
                     broken.append(ordered[-1])
     return Statement(
         "III-E, theorem 3.6",
@@ -91,8 +92,8 @@ def responsive_is_unfriendly() -> Statement:
 
 def phi_in_order() -> Statement:
     """Section IV-A's first display."""
-    tried, example = _first_failure(orders.phi_at_least)
-    _, unequal = _first_failure(orders.phi_at_least, UNEQUAL)
+    tried, example = _first_failure(conditions_of_rules.phi_at_least)
+    _, unequal = _first_failure(conditions_of_rules.phi_at_least, UNEQUAL)
     return Statement(
         "IV-A, first display",
         "at equal RTTs phi of " + " >= ".join(PRINTED),
@@ -135,7 +136,10 @@ def weight_below_one() -> Statement:
 def jacobians_in_order() -> Statement:
     """Section IV-A's third display."""
     pairs = list(pairwise(PRINTED))
-    found = {pair: orders.compare(orders.jacobian_at_most(*pair), pair[0]) for pair in pairs}
+    found = {
+        pair: conditions_of_rules.compare(conditions_of_rules.jacobian_at_most(*pair), pair[0])
+        for pair in pairs
+    }
     words = [
         f"{one} below {other}: " + (f"at {tried} states" if example is None else at(example))
         for (one, other), (tried, example) in found.items()
@@ -179,7 +183,7 @@ def _first_failure(
 ) -> tuple[int, Counterexample | None]:
     tried = 0
     for one, other in pairwise(PRINTED):
-        number, example = orders.compare(order(one, other), one, rtt_ratio)
+        number, example = conditions_of_rules.compare(order(one, other), one, rtt_ratio)
         tried += number
         if example:
             return tried, example
@@ -193,15 +197,15 @@ JUDGES: list[Callable[..., Statement]] = [
     conditions_of_rules.table_i,
     conditions_of_rules.equilibrium_without_gain,
     conditions_of_rules.total_falls_for_all,
-    equilibria.utility_maximisation,
-    equilibria.existence_and_uniqueness,
-    equilibria.stability,
-    equilibria.local_stability,
-    equilibria.friendliness,
+    theorems.utility_maximisation,
+    theorems.existence_and_uniqueness,
+    theorems.stability,
+    theorems.local_stability,
+    theorems.friendliness,
     bound_is_zero,
     gain_always_helps,
     responsive_is_unfriendly,
-    lemmas.losses_are_rare,
+    theorems.losses_are_rare,
     phi_in_order,
     friendliness_in_order,
     weight_below_one,
@@ -211,18 +215,18 @@ JUDGES: list[Callable[..., Statement]] = [
     conditions_of_rules.kinks_of_max,
     conditions_of_rules.eight_paths,
     conditions_of_rules.similar_rtts,
-    lemmas.falls_along_every_line,
-    lemmas.every_path_is_used,
-    lemmas.weights_are_short,
-    lemmas.form_is_positive,
+    theorems.falls_along_every_line,
+    theorems.every_path_is_used,
+    theorems.weights_are_short,
+    theorems.form_is_positive,
 ]
 """One for each statement, in the paper's order; lemmas of the appendices last."""
 
 QUICK: Mapping[Callable[..., Statement], Mapping[str, int]] = {
-    equilibria.utility_maximisation: {"users": 50, "nets": 4},
-    equilibria.existence_and_uniqueness: {"nets": 6, "starts": 2},
-    equilibria.stability: {"nets": 2, "points": 50},
-    equilibria.friendliness: {"pairs": 15},
-    lemmas.every_path_is_used: {"nets": 8},
+    theorems.utility_maximisation: {"users": 50, "nets": 4},
+    theorems.existence_and_uniqueness: {"nets": 6, "starts": 2},
+    theorems.stability: {"nets": 2, "points": 50},
+    theorems.friendliness: {"pairs": 15},
+    theorems.every_path_is_used: {"nets": 8},
 }
 """Fewer samples for the judges that take longest."""

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 
 from anabranch.figures.style import DASHES, INK, SHEET, colours
 from anabranch.statements.itcp import tail_theorems
-from anabranch.statements.itcp.measured_tails import GRID_S, TOGETHER, Tails
+from anabranch.statements.itcp.tail_theorems import GRID_S, TOGETHER, Tails
 
 COLOURS = colours("reno", "lia", "olia", "balia", "rsf-db", "coupled")
 

@@ -1,18 +1,32 @@
-"""I-TCP's figure 2 and lemmas 2 to 7, searched for a counterexample; every step is the rule's.
+"""I-TCP's figure 2, proposition 1 and lemmas 2 to 7, searched for a counterexample by the rule.
 
 Tinnakornsrisuphap, Agrawal, Feng, appendix B. A connection is short if phi <= rho: the set B; the
 others are A, which the rule may shrink.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from math import ceil
+from typing import Any
 
 import numpy as np
 
 from anabranch.formats import numbers
-from anabranch.statements.itcp.adjustment import Rule
-from anabranch.statements.itcp.proposition import MAX_KAPPA, random_start
+from anabranch.runner import Progress
+from anabranch.statements.itcp.adjustment import (
+    MAX_KAPPA,
+    TRIALS,
+    Linear,
+    Rule,
+    Trajectory,
+    Trial,
+    check,
+    flow,
+    linear,
+    random_start,
+    trial,
+)
+from anabranch.statements.quotes import quoted
 from anabranch.statements.statement import CONDITION, Statement, verdict
 from anabranch.theory.array import Array
 
@@ -84,12 +98,16 @@ def several(dice: np.random.Generator) -> Case:
             return case
 
 
-Trial = tuple[Case, bool] | None
+Attempt = tuple[Case, bool] | None
 """A case and whether the lemma holds for it; None where its premise is not met."""
 
 
 def search(
-    starts: int, place: str, says: str, attempt: Callable[[np.random.Generator], Trial], found: str
+    starts: int,
+    place: str,
+    says: str,
+    attempt: Callable[[np.random.Generator], Attempt],
+    found: str,
 ) -> Statement:
     """A statement, tested on random cases that meet its premise."""
     dice, trials = np.random.default_rng(1), list[tuple[Case, bool]]()
@@ -138,12 +156,12 @@ def lemma_2(case: Case) -> bool:
     return bool(shares[0] > case.loads[0] and shares[1] < case.loads[1] + case.epsilon)
 
 
-def _lemma_2(dice: np.random.Generator) -> Trial:
+def _lemma_2(dice: np.random.Generator) -> Attempt:
     case = pair(dice)
     return case, lemma_2(case)
 
 
-def _lemma_3(dice: np.random.Generator) -> Trial:
+def _lemma_3(dice: np.random.Generator) -> Attempt:
     case = pair(dice)
     needed = case.kappas[0] * case.loads[1] / (1 - case.loads[1]) - case.kappas[1]
     if case.kappas[1] + needed >= case.most - 1e-9:
@@ -156,7 +174,7 @@ def _lemma_3(dice: np.random.Generator) -> Trial:
     return case, not moved.short.any()
 
 
-def _lemma_4(dice: np.random.Generator) -> Trial:
+def _lemma_4(dice: np.random.Generator) -> Attempt:
     """Until both have enough; `goes_on` follows the rule beyond."""
     if (case := meets_lemma_4(dice)) is None:
         return None
@@ -177,15 +195,15 @@ def meets_lemma_4(dice: np.random.Generator) -> Case | None:
     return case if premise and down.kappas[0] > 1.0 else None
 
 
-def goes_on(case: Case, rounds: int = 20) -> bool | None:
-    """Whether the second is short again when the rule goes on for so many rounds: lemma 4 as
-    printed, for all j > k.
+def goes_on(case: Case) -> bool | None:
+    """Whether the second is short again when the rule goes on for 20 rounds: lemma 4 as printed,
+    for all j > k.
 
     With both having enough, the one with more to spare shrinks, unless (iii) forbids it; None
     where that brings a kappa to 1, against (iv).
     """
     case = case.after(0)
-    for _ in range(rounds):
+    for _ in range(20):
         if case.short[1]:
             return True
         if not case.short[0]:
@@ -214,7 +232,7 @@ def again_short(starts: int) -> int:
     return again
 
 
-def _lemma_5(dice: np.random.Generator) -> Trial:
+def _lemma_5(dice: np.random.Generator) -> Attempt:
     case = moved = several(dice)
     for _ in range(10 * STARTS):
         growing = np.flatnonzero(moved.short & (moved.kappas < moved.most))
@@ -235,7 +253,7 @@ def lemma_6(case: Case, i: int) -> bool:
     return after.deficit < case.deficit or bool((~after.short == joined).all())
 
 
-def _lemma_6(dice: np.random.Generator) -> Trial:
+def _lemma_6(dice: np.random.Generator) -> Attempt:
     case = several(dice)
     growing = np.flatnonzero(case.short & (case.kappas < case.most))
     if not len(growing):
@@ -243,7 +261,7 @@ def _lemma_6(dice: np.random.Generator) -> Trial:
     return case, lemma_6(case, int(dice.choice(growing)))
 
 
-def _lemma_7(dice: np.random.Generator) -> Trial:
+def _lemma_7(dice: np.random.Generator) -> Attempt:
     case = several(dice)
     case = replace(case, kappas=np.where(case.short, case.most, case.kappas))
     enough = np.flatnonzero(case.shares > case.loads + case.epsilon)
@@ -260,7 +278,7 @@ def _lemma_7(dice: np.random.Generator) -> Trial:
     return case, kept and moved.deficit < case.deficit
 
 
-def statements(starts: int = STARTS) -> list[Statement]:
+def lemmas(starts: int = STARTS) -> list[Statement]:
     """Figure 2 and lemmas 2 to 7, each from `starts` random starts."""
     again = again_short(starts)
     lemma_4 = search(
@@ -324,3 +342,85 @@ def statements(starts: int = STARTS) -> list[Statement]:
             "",
         ),
     ]
+
+
+# Section III and appendix B of I-TCP's paper: figure 2, proposition 1 and the lemmas.
+
+
+AS_STATED = ("as stated", "as stated, nearest first")
+"""The trials with the proposition's own assumptions."""
+
+
+def statements(trials: Sequence[Trial], starts: int) -> list[Statement]:
+    """Figure 2, proposition 1 from `trials`, and the lemmas from so many random starts."""
+    figure, *others = lemmas(starts)
+    return quoted("itcp", [figure, proposition_1(trials), *others])
+
+
+def proposition_1(trials: Sequence[Trial]) -> Statement:
+    """From those of the trials that have its assumptions."""
+    stated = [trial for trial in trials if trial.name in AS_STATED]
+    kept = sum(trial.kept for trial in stated)
+    reached = sum(trial.reached for trial in stated)
+    return Statement(
+        "III-A, proposition 1",
+        "under (i) to (iv) and sum (rho + epsilon) < 1 all shares come to exceed the loads",
+        verdict(reached == kept),
+        f"of {sum(trial.starts for trial in stated)} random starts of 2 to 6 connections, in "
+        f"random order or the one nearest to its load first, {kept} keep (iv), and {reached} of "
+        f"these reach phi > rho, in at most {max(trial.worst_steps for trial in stated)} steps. "
+        "Reached is all that it states: the rule goes on, and phi falls below rho again",
+        {"kept": kept, "reached": reached},
+    )
+
+
+# Statements of the I-TCP paper on its kappas: (11), (12), proposition 1, figure 2, lemmas.
+
+
+@dataclass(frozen=True)
+class Adjustment:
+    """The kappas under given loads, and proposition 1 under random ones."""
+
+    linear: Linear
+    flow: Trajectory
+    """(11) from all kappas at their largest."""
+    trials: tuple[Trial, ...]
+    statements: list[Statement]
+    """Figure 2, proposition 1 and lemmas 2 to 7."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "loads": self.linear.loads,
+            "epsilon": self.linear.epsilon,
+            "eigenvalues": self.linear.eigenvalues.tolist(),
+            "stable": self.linear.is_stable,
+            "shares_of_12": self.linear.shares.tolist(),
+            "kappa_of_11": self.flow.kappa[-1].tolist(),
+            "shares_of_11": self.flow.shares[-1].tolist(),
+            "proposition_1": [asdict(trial) for trial in self.trials],
+            "statements": [asdict(statement) for statement in self.statements],
+        }
+
+
+def study(
+    loads: Sequence[float] = (0.52, 0.24),
+    epsilon: float = 0.1,
+    gamma: float = 0.2,
+    starts: int = 2000,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> Adjustment:
+    """(11) and (12) for these loads, every trial of proposition 1, and the lemmas.
+
+    Raises `ScenarioError` for loads that no shares exceed.
+    """
+    check(loads, epsilon, gamma, MAX_KAPPA)
+    rule = Rule(epsilon, gamma, MAX_KAPPA)
+    moved = flow(loads, rule, [MAX_KAPPA] * len(loads), rounds=40 / gamma)
+    trials = []
+    for done, name in enumerate(TRIALS):
+        trials.append(trial(name, starts, seed))
+        if progress:
+            progress((done + 1) / (len(TRIALS) + 1))
+    return Adjustment(linear(loads, epsilon), moved, tuple(trials), statements(trials, starts))

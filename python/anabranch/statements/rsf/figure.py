@@ -5,7 +5,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from anabranch.figures.style import INK, SHEET, colours
-from anabranch.statements.rsf.rosen import leading_eigenvalue, two_player_edge
+from anabranch.statements.rsf.rent import leading_eigenvalue, two_player_edge
 
 COLOURS = colours("lia", "olia", "balia", "rsf-db")
 

@@ -14,7 +14,7 @@ from anabranch.statements.claim import (
     equal,
     reals,
 )
-from anabranch.theory.guarantees.proofs.matrix import determinant
+from anabranch.theory.guarantees.proofs.symbol import determinant
 
 
 def marginal(rates: Sequence[FracElement], i: int, price: FracElement) -> FracElement:

@@ -18,10 +18,8 @@ from anabranch.scenario import load
 from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.network import Network
-from anabranch.theory.optimum.interior_point import of_each
-from anabranch.theory.optimum.maximise import solve
+from anabranch.theory.optimum.maximise import Problem, of_each, solve
 from anabranch.theory.optimum.optimum import PROPORTIONAL
-from anabranch.theory.optimum.problem import Problem
 
 Step = tuple[Array, Array]
 """Rates of paths and prices of links."""

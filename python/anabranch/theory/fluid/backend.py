@@ -8,9 +8,8 @@ from anabranch._core import Cancelled
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.fluid import rounds
 from anabranch.theory.fluid.equilibrium import equilibrium
-from anabranch.theory.fluid.history import History, Moment
 from anabranch.theory.fluid.integrate import integrate
-from anabranch.theory.fluid.tables import tables
+from anabranch.theory.fluid.tables import History, Moment, tables
 from anabranch.theory.known import Model, check, check_buffer
 from anabranch.theory.network import Network
 from anabranch.theory.schedule import Schedule, intervals

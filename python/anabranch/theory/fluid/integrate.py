@@ -10,9 +10,9 @@ from scipy.integrate import solve_ivp
 from anabranch.scenario import Scenario
 from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
-from anabranch.theory.fluid.history import History, Moment, Watch
 from anabranch.theory.fluid.model import Model, Point, diagonal
 from anabranch.theory.fluid.newton import LARGEST_LOG_WINDOW
+from anabranch.theory.fluid.tables import History, Moment, Watch
 from anabranch.theory.network import Network
 from anabranch.theory.schedule import Schedule
 

@@ -16,9 +16,9 @@ from anabranch import _core
 from anabranch.scenario import Scenario
 from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
-from anabranch.theory.fluid.history import History, Moment, Watch
+from anabranch.theory.fluid.model import Backlogs
 from anabranch.theory.fluid.newton import Tick
-from anabranch.theory.fluid.queues import Backlogs
+from anabranch.theory.fluid.tables import History, Moment, Watch
 from anabranch.theory.law import row
 from anabranch.theory.network import Network
 from anabranch.theory.schedule import Schedule

@@ -1,20 +1,112 @@
-"""A fluid run as the seven tables of a Result, whose columns crates/model/scenario defines.
+"""The record of a fluid run, and the seven tables of a Result that are made of it.
 
-Values that a fluid lacks: `timeouts`, `spurious_timeouts`, `lost_down`, `buffer_packets` and
-`kappa` are 0; every lost packet counts as retransmitted; loss events are losses, at most one per
-round trip.
+Their columns are those of crates/model/scenario. Values that a fluid lacks: `timeouts`,
+`spurious_timeouts`, `lost_down`, `buffer_packets` and `kappa` are 0; every lost packet counts as
+retransmitted; loss events are losses, at most one per round trip.
 """
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.integrate import cumulative_trapezoid
 
 from anabranch.scenario import Scenario
 from anabranch.theory.array import Array
-from anabranch.theory.fluid.history import History
 from anabranch.theory.network import Network
 from anabranch.theory.schedule import Schedule
+
+# The record of a fluid run: paths and links at moments in time.
+
+
+Watch = Callable[[float], None]
+"""Called with the simulated time, s, now and then; it may raise to stop a run."""
+
+
+class State(Protocol):
+    """Paths and links at one time, or in the mean over a time; the units are those of `Moment`."""
+
+    @property
+    def window(self) -> Array: ...
+    @property
+    def rate(self) -> Array: ...
+    @property
+    def rtt(self) -> Array: ...
+    @property
+    def path_loss(self) -> Array: ...
+    @property
+    def waiting(self) -> Array: ...
+    @property
+    def loss(self) -> Array: ...
+    @property
+    def load(self) -> Array: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """The state at one time, s. Paths that do not send have rate 0; their other values are NaN."""
+
+    time: float
+    window: Array
+    rate: Array
+    rtt: Array
+    path_loss: Array
+    waiting: Array
+    """Queue of each link, packets."""
+    loss: Array
+    """Probability that the queue of each link drops a packet."""
+    load: Array
+    """Rate offered to each link, packets/s."""
+    served: Array
+    """Rate that leaves the queue of each link, packets/s."""
+
+    @classmethod
+    def of(cls, time: float, sending: Array, point: State, served: Array) -> "Moment":
+        """From the state of the paths that send."""
+
+        def spread(values: Array, elsewhere: float) -> Array:
+            whole = np.full(len(sending), elsewhere)
+            whole[sending] = values
+            return whole
+
+        return cls(
+            time=time,
+            window=spread(point.window, np.nan),
+            rate=spread(point.rate, 0.0),
+            rtt=spread(point.rtt, np.nan),
+            path_loss=spread(point.path_loss, np.nan),
+            waiting=point.waiting,
+            loss=point.loss,
+            load=point.load,
+            served=served,
+        )
+
+
+class History:
+    """Moments in order of time; two at one time where a value is discontinuous."""
+
+    def __init__(self, sample_s: float) -> None:
+        self.sample_s = sample_s
+        self._moments: list[Moment] = []
+
+    def add(self, moment: Moment) -> None:
+        """Append a moment, not earlier than the last one."""
+        self._moments.append(moment)
+
+    def samples(self, begin: float, end: float) -> Array:
+        """The times in [begin, end] at which samples are due."""
+        first, last = np.ceil(begin / self.sample_s), np.floor(end / self.sample_s)
+        return np.arange(first, last + 1) * self.sample_s
+
+    @property
+    def time(self) -> Array:
+        return np.array([moment.time for moment in self._moments])
+
+    def column(self, name: str) -> Array:
+        """Moments by paths or links."""
+        return np.array([getattr(moment, name) for moment in self._moments])
+
 
 Columns = dict[str, Any]
 

@@ -13,18 +13,178 @@ import numpy as np
 
 from anabranch import formats
 from anabranch.theory.array import Array
-from anabranch.theory.guarantees.jacobian import (
-    asymmetry,
-    column_sums_of_inverse,
-    largest_eigenvalue,
-    phi_jacobian,
-    regular,
-    symmetric_part,
-)
 from anabranch.theory.guarantees.random_states import by_user
-from anabranch.theory.guarantees.response import rates_at
-from anabranch.theory.guarantees.smoothness import CHANGE, jump
 from anabranch.theory.law import Law, States
+
+# The Jacobian of Phi in the rates, user by user, and its properties.
+
+
+SINGULAR = 1e-9
+"""A scaled Jacobian is singular if smallest over largest singular value is below this."""
+
+
+def phi_jacobian(law: Law, states: States) -> Array:
+    """dPhi/dx of each user, with the RTTs held: users by paths by paths, s/packet.
+
+    All users have the same number of paths. As `w_k = x_k tau_k`, column k of the derivative in
+    the windows is multiplied by `tau_k`.
+    """
+    users, paths = len(states.starts) - 1, int(states.starts[1])
+    sparse = law.phi_derivatives(states, "window").tocoo()
+    blocks = np.zeros((users, paths, paths))
+    blocks[sparse.row // paths, sparse.row % paths, sparse.col % paths] = sparse.data
+    return np.asarray(blocks * by_user(states, states.rtt)[:, None, :])
+
+
+def symmetric_part(jacobian: Array) -> Array:
+    """`[J]^+ = (J + J')/2` of each."""
+    return np.asarray((jacobian + jacobian.transpose(0, 2, 1)) / 2)
+
+
+def scaled(jacobian: Array) -> tuple[Array, Array]:
+    """`S J S` with a diagonal S > 0 that makes the diagonal +-1, and S as rows.
+
+    A congruence: it keeps definiteness, and brings paths of very different rates to one size.
+    """
+    diagonal = np.abs(np.diagonal(jacobian, axis1=1, axis2=2))
+    scale = 1 / np.sqrt(np.maximum(diagonal, 1e-300))
+    return jacobian * scale[:, :, None] * scale[:, None, :], scale
+
+
+def largest_eigenvalue(jacobian: Array) -> Array:
+    """Largest eigenvalue of the scaled symmetric part: below 0 exactly where the symmetric part is
+    negative definite.
+
+    1 where a diagonal entry isn't negative, which already rules that out.
+    """
+    rising = (np.diagonal(jacobian, axis1=1, axis2=2) >= 0).any(axis=1)
+    eigenvalues = np.linalg.eigvalsh(scaled(symmetric_part(jacobian))[0])
+    return np.where(rising, np.maximum(1.0, eigenvalues[:, -1]), eigenvalues[:, -1])
+
+
+def asymmetry(jacobian: Array) -> Array:
+    """Largest `|J_rk - J_kr|` over the largest entry."""
+    difference = np.abs(jacobian - jacobian.transpose(0, 2, 1)).max(axis=(1, 2))
+    return np.asarray(difference / np.abs(jacobian).max(axis=(1, 2)))
+
+
+def column_sums_of_inverse(jacobian: Array) -> tuple[Array, Array]:
+    """`1' D` with `D = J^-1`: the derivative of the total rate in the price of each path.
+
+    Where J is singular, the least solution of `z' J = 1'`, which is the same where it exists; the
+    second value is its residual (0 elsewhere).
+    """
+    matrix, scale = scaled(jacobian)
+    v = np.linalg.pinv(matrix.transpose(0, 2, 1), rcond=SINGULAR) @ scale[:, :, None]
+    missed = matrix.transpose(0, 2, 1) @ v - scale[:, :, None]
+    size = np.abs(scale).max(axis=1)
+    return v[:, :, 0] * scale, np.abs(missed[:, :, 0]).max(axis=1) / size
+
+
+def regular(jacobian: Array) -> Array:
+    """Mask of the Jacobians that are numerically regular."""
+    singular_values = np.linalg.svd(scaled(jacobian)[0], compute_uv=False)
+    return np.asarray(singular_values[:, -1] > SINGULAR * singular_values[:, 0])
+
+
+# Discontinuities and kinks of Phi, by bisection of a line towards the largest change.
+
+
+HALVINGS = 40
+"""After these the change of a smooth function is rounding."""
+
+CHANGE = 1e-3
+"""Relative change over the last piece of the line above which Phi is not smooth."""
+
+
+def jump(law: Law, states: States) -> tuple[Array, States, States]:
+    """Change of phi over the last piece, relative to phi at the ends of the line; its two ends.
+
+    The line of each user leads from its rates to the same rates given to the next path, so
+    paths overtake each other on the way.
+    """
+
+    first, last = _ends(states)
+    size = np.abs(law.phi(first)) + np.abs(law.phi(last))
+
+    def change(a: States, b: States) -> Array:
+        difference = np.abs(law.phi(a) - law.phi(b)) / size
+        return np.asarray(by_user(a, difference).max(axis=1))
+
+    return _halve(states, change)
+
+
+def kink(law: Law, states: States) -> Array:
+    """Relative change of the Jacobian over the last piece."""
+
+    def change(a: States, b: States) -> Array:
+        before, scale = scaled(phi_jacobian(law, a))
+        after = phi_jacobian(law, b) * scale[:, :, None] * scale[:, None, :]
+        return np.asarray(np.abs(before - after).max(axis=(1, 2)))
+
+    return _halve(states, change)[0]
+
+
+def _ends(states: States) -> tuple[States, States]:
+    rate = by_user(states, states.rate)
+    return states, states.with_rate(np.roll(rate, 1, axis=1).ravel())
+
+
+def _halve(
+    states: States, change: Callable[[States, States], Array]
+) -> tuple[Array, States, States]:
+    low, high = _ends(states)
+    paths = int(states.starts[1])
+    for _ in range(HALVINGS):
+        middle = states.with_rate((low.rate + high.rate) / 2)
+        first = np.repeat(change(low, middle) >= change(middle, high), paths)
+        low, high = (
+            states.with_rate(np.where(first, low.rate, middle.rate)),
+            states.with_rate(np.where(first, middle.rate, high.rate)),
+        )
+    return change(low, high), low, high
+
+
+# The stationary rates of a user under given prices: the solution of phi_r(x) = q_r.
+
+
+UNUSED = 1e-4
+"""A path with less than this part of its user's rate counts as unused."""
+
+ACCURACY = 1e-6
+"""Accuracy of `log phi_r - log q_r` on a path in use."""
+
+STEPS = 3000
+
+
+def rates_at(law: Law, states: States) -> tuple[Array, Array]:
+    """Rates at the prices `q_r = 1 / loss_interval`, packets/s, and which users' rates were found.
+
+    Balia, equation 6: `phi_r = q_r` on paths in use, `phi_r <= q_r` on the others. Each user
+    follows its rule's own drift in `log x_r` from the rate of one Reno, shared almost evenly over
+    its paths, with steps that grow while the drift keeps its sign and shrink where it changes. So
+    of several solutions it finds a stable one.
+    """
+    log_price = -np.log(states.loss_interval)
+    users = np.diff(states.starts)
+    reno = np.sqrt(2 * states.loss_interval) / states.rtt
+    uneven = 1 + 0.01 * (np.arange(len(reno)) - np.repeat(states.starts[:-1], users))
+    log_rate = np.log(reno / np.repeat(users, users) / uneven)
+    step, before = np.full(len(log_rate), 0.5), np.zeros(len(log_rate))
+    for i in range(STEPS):
+        rate = np.exp(log_rate)
+        phi = law.phi(states.with_rate(rate))
+        drift = np.log(np.maximum(phi, 1e-300)) - log_price
+        share = by_user(states, rate) / by_user(states, rate).sum(axis=1, keepdims=True)
+        unused = (share.ravel() < UNUSED) & (drift < ACCURACY)
+        found = by_user(states, (np.abs(drift) < ACCURACY) | unused).all(axis=1)
+        if i % 10 == 0 and found.all():
+            break
+        step = np.where(drift * before < 0, step / 2, 1.1 * step)
+        before = drift
+        log_rate = np.maximum(log_rate + np.clip(step * drift, -2, 2), np.log(reno) - 30)
+    return rate, np.asarray(found)
+
 
 ROUNDING = 1e-9
 """Rounding error allowed to exact derivatives, relative to what they are compared with."""

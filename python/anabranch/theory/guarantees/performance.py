@@ -10,8 +10,7 @@ from scipy.optimize import brentq
 from anabranch.scenario import ScenarioError
 from anabranch.theory.array import Array
 from anabranch.theory.guarantees import random_states
-from anabranch.theory.guarantees.jacobian import phi_jacobian
-from anabranch.theory.guarantees.response import rates_at
+from anabranch.theory.guarantees.conditions import phi_jacobian, rates_at
 from anabranch.theory.law import Law, States
 
 RENO = Law("reno")
@@ -174,19 +173,19 @@ def abscissa(matrix: Array) -> float:
     return float(np.linalg.eigvals(matrix).real.max())
 
 
-def bound_of_theorem_3_5(sharing: Sharing, gamma: float = GAMMA) -> float:
+def bound_of_theorem_3_5(sharing: Sharing) -> float:
     """The bound on Re(lambda): the largest Rayleigh quotient over (x, p) with the two links.
 
     That is the largest eigenvalue of `[dPhi/dx]^+` against `K^-1`, beside the prices' 0.
     """
     jacobian = phi_jacobian(sharing.law, sharing.multipath)[0]
     above = np.block([[jacobian + jacobian.T, np.zeros((2, 2))], [np.zeros((2, 4))]]) / 2
-    weights = np.diag(np.concatenate([1 / np.maximum(sharing.gain, 1e-12), np.full(2, 1 / gamma)]))
+    weights = np.diag(np.concatenate([1 / np.maximum(sharing.gain, 1e-12), np.full(2, 1 / GAMMA)]))
     return float(eigh(above, weights, eigvals_only=True)[-1])
 
 
-def largest_oscillation(spec: str, paths: int = 3, users: int = 2000, seed: int = 1) -> float:
-    """The largest (11) among random users with equal RTTs."""
+def largest_oscillation(spec: str) -> float:
+    """The largest (11) among 2000 random users with three paths of equal RTTs."""
     law = Law(spec)
-    drawn = random_states.draw(paths, users, 1.0, np.random.default_rng(seed))
+    drawn = random_states.draw(3, 2000, 1.0, np.random.default_rng(1))
     return float(oscillations(law, drawn).max())

@@ -13,9 +13,7 @@ from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.array import Array
 from anabranch.theory.known import check, check_buffer
 from anabranch.theory.network import Network
-from anabranch.theory.optimum.maximise import solve
-from anabranch.theory.optimum.problem import Problem, Solution
-from anabranch.theory.optimum.utility import AlphaFair
+from anabranch.theory.optimum.maximise import AlphaFair, Problem, Solution, solve
 from anabranch.theory.schedule import Interval, intervals
 
 PROPORTIONAL = AlphaFair(1.0)

@@ -9,7 +9,7 @@ use anabranch_net::Time;
 use anabranch_sockets::{Subflow, mptcp_info, tcp_info};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::hosts::address;
+use crate::hosts;
 
 /// Bytes per write.
 const CHUNK: usize = 128 << 10;
@@ -82,9 +82,9 @@ pub struct Connection {
 pub fn connect(user: usize, multipath: bool, algorithm: &str) -> io::Result<Socket> {
     let socket = open(multipath)?;
     socket.set_tcp_congestion(algorithm.as_bytes())?;
-    let source = (address::of_path(user, 0), 0);
+    let source = (hosts::of_path(user, 0), 0);
     socket.bind(&SocketAddr::from(source).into())?;
-    match socket.connect(&address::LISTENER.into()) {
+    match socket.connect(&hosts::LISTENER.into()) {
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
         _ => Ok(socket),
     }
@@ -97,7 +97,7 @@ pub fn connect(user: usize, multipath: bool, algorithm: &str) -> io::Result<Sock
 pub fn listen(multipath: bool) -> io::Result<Socket> {
     let socket = open(multipath)?;
     socket.set_reuse_address(true)?;
-    socket.bind(&address::LISTENER.into())?;
+    socket.bind(&hosts::LISTENER.into())?;
     socket.listen(4096)?;
     Ok(socket)
 }
@@ -261,7 +261,7 @@ impl Connection {
         match local.map(|local| local.ip()) {
             None => Some(0),
             Some(IpAddr::V4(address)) => {
-                let (user, path) = address::path_of(address)?;
+                let (user, path) = hosts::path_of(address)?;
                 (user == self.user).then_some(path)
             }
             Some(IpAddr::V6(_)) => None,

@@ -8,8 +8,8 @@ use std::ops::Range;
 use anabranch_net::Time;
 
 use crate::network::emulator::{Delivery, Device};
-use crate::network::offload::{self, HEADER_BYTES};
-use crate::network::packet::{Packet, PartialChecksum, TCP, sum};
+use crate::network::packet;
+use crate::network::packet::{HEADER_BYTES, Packet, PartialChecksum, TCP, sum};
 
 /// Connections whose segments are gathered at the same time, as in Linux' GRO.
 const BATCHES: usize = 8;
@@ -178,7 +178,7 @@ impl Batch {
         let Delivery { due, to, packet } = delivery;
         self.to = *to;
         self.dues.push(*due);
-        self.buffer.extend(offload::header(packet.checksum));
+        self.buffer.extend(packet::header(packet.checksum));
         self.buffer.extend_from_slice(&packet.bytes);
         self.open = segment.filter(|_| packet.bytes[FLAGS] & PSH == 0);
     }
@@ -215,7 +215,7 @@ impl Batch {
         }
         if self.dues.len() == 1 {
             let [headers, payload] = [first.headers, first.payload].map(|bytes| bytes as u16);
-            offload::set_segments(&mut self.buffer, headers, payload);
+            packet::set_segments(&mut self.buffer, headers, payload);
         }
         self.buffer.extend_from_slice(&packet[first.headers..]);
         self.dues.push(delivery.due);

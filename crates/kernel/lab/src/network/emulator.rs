@@ -11,7 +11,7 @@ use anabranch_scenario::users::UserSlot;
 use anabranch_scenario::{Path, Scenario};
 
 use crate::error::Error;
-use crate::hosts::address;
+use crate::hosts;
 use crate::network::ledger::{Ledger, SequenceRange};
 use crate::network::packet::{Packet, Segment, destination, flow};
 
@@ -357,7 +357,7 @@ impl<T: Tap> Emulator<T> {
 
     /// The row of the path whose user's address is the packet's destination.
     fn row_of(&self, packet: &[u8]) -> Option<usize> {
-        let (user, path) = address::path_of(destination(packet)?)?;
+        let (user, path) = hosts::path_of(destination(packet)?)?;
         let first = *self.first_rows.get(user)?;
         let next = self.first_rows.get(user + 1).copied();
         let end = next.unwrap_or(self.paths.len());

@@ -1,25 +1,24 @@
 //! The forwarder: the thread that moves packets between devices and the emulator in real time.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use anabranch_net::{Backlog, Time};
 use anabranch_scenario::recorder::Snapshot;
 use rustix::event::epoll;
 use rustix::io::Errno;
+use serde::Serialize;
 
 use crate::error::{Context, Error};
-use crate::hosts::sys::set_realtime_priority;
+use crate::hosts::set_realtime_priority;
 use crate::network::batch::{Batch, Batches};
 use crate::network::clock::{Clock, PS_PER_NS};
 use crate::network::emulator::{Device, Emulator, Tap};
-use crate::network::lateness::Lateness;
-use crate::network::moderation::Moderation;
-use crate::network::offload;
+use crate::network::packet;
 
 /// The largest packet that IPv4 allows, bytes.
 const MAX_PACKET_BYTES: usize = 65_535;
@@ -86,7 +85,7 @@ pub fn forward<T: Tap>(
     let mut forwarder = Forwarder {
         emulator,
         clock,
-        buffer: vec![0; offload::HEADER_BYTES + MAX_PACKET_BYTES],
+        buffer: vec![0; packet::HEADER_BYTES + MAX_PACKET_BYTES],
         batches: Batches::default(),
         writer: Writer {
             devices,
@@ -203,7 +202,7 @@ impl<T: Tap> Forwarder<'_, T> {
         for _ in 0..MAX_READS {
             match rustix::io::read(from, &mut self.buffer[..]) {
                 Ok(bytes) => {
-                    if let Some(packet) = offload::packet(&self.buffer[..bytes]) {
+                    if let Some(packet) = packet::packet(&self.buffer[..bytes]) {
                         self.emulator.send(now, device, packet);
                     }
                 }
@@ -232,6 +231,187 @@ impl Writer<'_> {
                 Ok(())
             }
             Err(error) => Err(Error::new(format!("writing to a TUN device: {error}"))),
+        }
+    }
+}
+
+// Lateness: the time from when a packet was due to when it was written to its device.
+
+/// One microsecond, the width of the first bins, ps.
+const US: Time = 1_000_000;
+/// Bins per power of two: a bin is at most 1/1024 as wide as its lower edge, or 1 us.
+const BINS: u64 = 1 << BIN_BITS;
+const BIN_BITS: u32 = 10;
+/// A run was too late if the 99th percentile of its lateness is above this, us.
+pub const MAX_LATENESS_US: f64 = 1000.0;
+
+/// A histogram of lateness. Bins are 1 us wide up to 2048 us and then twice as wide per power of
+/// two, so that it has no upper end.
+#[derive(Clone, Debug, Default)]
+pub struct Lateness {
+    counts: Vec<u64>,
+    worst: Time,
+}
+
+/// Percentiles of the lateness of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LatenessSummary {
+    /// Packets delivered.
+    pub packets: u64,
+    /// Median, us.
+    pub median_us: f64,
+    /// 99th percentile, us.
+    pub p99_us: f64,
+    /// Maximum, us.
+    pub worst_us: f64,
+    /// Whether the 99th percentile is above [`MAX_LATENESS_US`].
+    pub too_late: bool,
+}
+
+impl Lateness {
+    /// Counts a packet that was due at one time and delivered at another.
+    pub fn count(&mut self, due: Time, delivered: Time) {
+        let late = delivered.saturating_sub(due);
+        let bin = bin_of(late / US);
+        if bin >= self.counts.len() {
+            self.counts.resize(bin + 1, 0);
+        }
+        self.counts[bin] += 1;
+        self.worst = self.worst.max(late);
+    }
+
+    /// The percentiles, each the upper edge of its bin; NaN without a packet.
+    pub fn summary(&self) -> LatenessSummary {
+        let p99_us = self.percentile_us(0.99);
+        LatenessSummary {
+            packets: self.counts.iter().sum(),
+            median_us: self.percentile_us(0.5),
+            p99_us,
+            worst_us: self.worst as f64 / US as f64,
+            too_late: p99_us > MAX_LATENESS_US,
+        }
+    }
+
+    fn percentile_us(&self, share: f64) -> f64 {
+        let packets: u64 = self.counts.iter().sum();
+        if packets == 0 {
+            return f64::NAN;
+        }
+        let wanted = (share * packets as f64).ceil() as u64;
+        let mut below = 0;
+        let bin = self.counts.iter().position(|count| {
+            below += count;
+            below >= wanted
+        });
+        bin.map_or(f64::NAN, |bin| upper_edge_us(bin) as f64)
+    }
+}
+
+/// The bin of a lateness of `us`. The first `2 * BINS` bins are 1 us wide, each `BINS` further ones
+/// twice as wide as those before.
+fn bin_of(us: u64) -> usize {
+    let shift = (us | BINS).ilog2() - BIN_BITS;
+    (u64::from(shift) * BINS + (us >> shift)) as usize
+}
+
+fn upper_edge_us(bin: usize) -> u64 {
+    let bin = bin as u64;
+    let shift = (bin / BINS).saturating_sub(1);
+    (bin - shift * BINS + 1) << shift
+}
+
+// Limits how often the forwarder wakes up, as network cards limit their interrupts: waking up
+// costs more than forwarding a packet.
+
+/// The least mean time between wake-ups, ps.
+const INTERVAL: Time = 50_000_000;
+/// Wake-ups that may happen at once after a pause. At the rates of the papers' scenarios there are
+/// never more, so that packets are delivered when they are due.
+const BURST: Time = 20;
+
+/// A token bucket of wake-ups: [`BURST`] of them, one more every [`INTERVAL`].
+#[derive(Debug, Default)]
+pub struct Moderation {
+    /// Time at which the bucket is full again.
+    full_at: Time,
+}
+
+impl Moderation {
+    /// The earliest time of the next wake-up, which then counts. `now` must not decrease.
+    pub fn wake_up(&mut self, now: Time) -> Time {
+        let at = now.max(self.full_at.saturating_sub((BURST - 1) * INTERVAL));
+        self.full_at = self.full_at.max(at) + INTERVAL;
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_upper_edges_of_bins() {
+        let mut lateness = Lateness::default();
+        for late_us in 0..100 {
+            lateness.count(5, 5 + late_us * US);
+        }
+        // 0 to 99 us: half are at most 49 us late, 99 of 100 at most 98 us.
+        let summary = lateness.summary();
+        assert_eq!((summary.packets, summary.worst_us), (100, 99.0));
+        assert_eq!((summary.median_us, summary.p99_us), (50.0, 99.0));
+        assert!(!summary.too_late);
+    }
+
+    #[test]
+    fn percentiles_have_no_upper_limit() {
+        let mut lateness = Lateness::default();
+        for late_ms in 1..=100 {
+            lateness.count(0, late_ms * 1000 * US);
+        }
+        // 1 to 100 ms: the median is 50 ms and the 99th percentile 99 ms, each less than 1/1024
+        // below the upper edge of its bin.
+        let summary = lateness.summary();
+        assert!((50_000.0..50_050.0).contains(&summary.median_us));
+        assert!((99_000.0..99_100.0).contains(&summary.p99_us));
+        assert!(summary.too_late);
+    }
+
+    #[test]
+    fn a_bin_ends_where_the_next_begins() {
+        for us in [0, 1, 1023, 1024, 2047, 2048, 2049, 4095, 4096, 123_456_789] {
+            let bin = bin_of(us);
+            let edge = upper_edge_us(bin);
+            assert!(us < edge && edge - us <= 1 + us / BINS, "{us}: {edge}");
+            assert_eq!(bin_of(edge), bin + 1, "{us}");
+        }
+    }
+
+    #[test]
+    fn percentiles_without_packets_are_nan() {
+        assert!(Lateness::default().summary().median_us.is_nan());
+    }
+
+    #[test]
+    fn wake_ups_are_immediate_until_the_bucket_is_empty() {
+        let mut moderation = Moderation::default();
+        for _ in 0..BURST {
+            assert_eq!(moderation.wake_up(0), 0);
+        }
+        // One token every interval.
+        assert_eq!(moderation.wake_up(0), INTERVAL);
+        assert_eq!(moderation.wake_up(INTERVAL), 2 * INTERVAL);
+        // After a pause of three intervals three are left, one of which is for now.
+        for expected in [5, 5, 5, 6] {
+            assert_eq!(moderation.wake_up(5 * INTERVAL), expected * INTERVAL);
+        }
+    }
+
+    #[test]
+    fn slower_wake_ups_are_never_delayed() {
+        let mut moderation = Moderation::default();
+        for number in 0..100 {
+            let now = number * INTERVAL;
+            assert_eq!(moderation.wake_up(now), now);
         }
     }
 }

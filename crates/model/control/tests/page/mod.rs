@@ -67,7 +67,7 @@ What a rule says of itself; tests and studies of all rules go by it.
 |---|---|
 ";
 
-/// What each property says of a rule, and whether a rule has it.
+/// Sentence about a property of rules, and whether a rule has it.
 type Property = (&'static str, fn(&Info) -> bool);
 const PROPERTY: [Property; 6] = [
     (

@@ -8,8 +8,8 @@ use anabranch_control::{Ack, PACING_GAIN};
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
-use super::packets::Packets;
 use super::{SharedController, State};
+use crate::controller::Packets;
 
 impl ControllerFactory for SharedController {
     fn build(self: Arc<Self>, now: Instant, mtu: u16) -> Box<dyn Controller> {

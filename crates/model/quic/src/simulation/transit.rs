@@ -4,8 +4,7 @@ use anabranch_net::{Cause, Step};
 use anabranch_scenario::time::seconds;
 
 use super::Simulation;
-use crate::calendar::Event;
-use crate::network::{Content, Hop, Packet};
+use crate::network::{Content, Event, Hop, Packet};
 use crate::transport::{Datagram, Side, UDP_HEADERS};
 
 impl Simulation {

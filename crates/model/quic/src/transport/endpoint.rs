@@ -1,20 +1,26 @@
 //! One end of a connection.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::sync::Arc;
-use std::time::Instant;
-
-use bytes::BytesMut;
-use noq_proto::{
-    ClientConfig, Connection, ConnectionHandle, ConnectionId, DatagramEvent, EcnCodepoint,
-    Endpoint, EndpointConfig, Event, FourTuple, ServerConfig, TransportConfig,
-};
+use std::time::{Duration, Instant};
 
 use anabranch_net::Dice;
+use bytes::BytesMut;
+use noq_proto::congestion::NewRenoConfig;
+use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use noq_proto::{
+    AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, ConnectionId,
+    ConnectionIdGenerator, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, Event, FourTuple,
+    ServerConfig, TransportConfig, VarInt, crypto,
+};
+use rustls::RootCertStore;
+use rustls::client::Resumption;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::version::TLS13;
 
-use super::random::{ConnectionIds, random_bytes};
-use super::tls::{RECEIVER, Tls};
+use crate::controller::SharedController;
 
 /// The port of the receiver, and of the sender until it is rebound.
 const PORT: u16 = 4433;
@@ -235,4 +241,160 @@ fn endpoint_config(dice: &mut Dice) -> Arc<EndpointConfig> {
         .rng_seed(Some(random_bytes::<32>(dice)))
         .cid_generator(Arc::new(move || Box::new(ids.clone())));
     Arc::new(config)
+}
+
+// How the endpoints of a run behave.
+
+/// IPv4 and UDP headers of a datagram, bytes.
+pub(crate) const UDP_HEADERS: u32 = 20 + 8;
+
+/// The largest receive window, and send window, bytes: a connection's memory is bounded by data in
+/// flight long before, because data is read as it arrives.
+const MAX_RECEIVE_WINDOW: u64 = 64 << 20;
+
+/// How every connection of a run behaves.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// Size of a full datagram without IP and UDP headers, bytes.
+    pub datagram_bytes: u16,
+    /// Datagrams are ECN-capable.
+    pub ecn: bool,
+    /// Acknowledge every second packet, or after 25 ms, instead of every packet.
+    pub delayed_acks: bool,
+    /// Receive buffer, bytes.
+    pub receive_bytes: NonZeroU64,
+}
+
+impl Settings {
+    /// The sender's, with the controller of its paths.
+    pub(super) fn sender(&self, paths: usize, controller: &SharedController) -> TransportConfig {
+        let mut config = self.common(paths);
+        config.congestion_controller_factory(Arc::new(controller.clone()));
+        if !self.delayed_acks {
+            let mut every_packet = AckFrequencyConfig::default();
+            every_packet.ack_eliciting_threshold(VarInt::from_u32(0));
+            config.ack_frequency_config(Some(every_packet));
+        }
+        config
+    }
+
+    /// The receiver's. It sends acknowledgements only, so its controller does not matter.
+    pub(super) fn receiver(&self, paths: usize) -> TransportConfig {
+        let mut config = self.common(paths);
+        config.congestion_controller_factory(Arc::new(NewRenoConfig::default()));
+        config
+    }
+
+    fn common(&self, paths: usize) -> TransportConfig {
+        let receive_bytes = self.receive_bytes.get().min(MAX_RECEIVE_WINDOW);
+        let window = VarInt::from_u64(receive_bytes).unwrap_or(VarInt::MAX);
+        let mut config = TransportConfig::default();
+        config
+            .initial_mtu(self.datagram_bytes)
+            .min_mtu(self.datagram_bytes)
+            .mtu_discovery_config(None)
+            .max_idle_timeout(None)
+            .stream_receive_window(window)
+            .receive_window(window)
+            .send_window(receive_bytes);
+        if paths > 1 {
+            config.max_concurrent_multipath_paths(paths as u32);
+        }
+        config
+    }
+}
+
+// TLS 1.3 with a certificate that never changes.
+
+/// The name in the certificate.
+pub(super) const RECEIVER: &str = "receiver";
+
+/// Self-signed with Ed25519, whose signatures have constant length, unlike ECDSA's: the handshake
+/// of every run then has datagrams of the same sizes. It protects nothing.
+const CERTIFICATE: &[u8] = include_bytes!("tls/certificate.der");
+const KEY: &[u8] = include_bytes!("tls/key.der");
+
+/// The TLS configurations of both ends, shared by all connections of a run.
+#[derive(Clone)]
+pub(crate) struct Tls {
+    pub(super) sender: Arc<dyn crypto::ClientConfig>,
+    pub(super) receiver: Arc<dyn crypto::ServerConfig>,
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+impl Tls {
+    /// Both configurations. No session is resumed: each connection makes a full handshake.
+    pub fn new() -> Tls {
+        Tls {
+            sender: Arc::new(sender()),
+            receiver: Arc::new(receiver()),
+        }
+    }
+}
+
+fn sender() -> QuicClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots
+        .add(CertificateDer::from(CERTIFICATE))
+        .expect("the certificate of this crate is valid");
+    let mut config = rustls::ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_protocol_versions(&[&TLS13])
+        .expect("the provider has TLS 1.3")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.resumption = Resumption::disabled();
+    config.try_into().expect("the provider has AES-128-GCM")
+}
+
+fn receiver() -> QuicServerConfig {
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(KEY));
+    let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_protocol_versions(&[&TLS13])
+        .expect("the provider has TLS 1.3")
+        .with_no_client_auth()
+        .with_single_cert(vec![CertificateDer::from(CERTIFICATE)], key)
+        .expect("the key of this crate is that of its certificate");
+    config.send_tls13_tickets = 0;
+    config.try_into().expect("the provider has AES-128-GCM")
+}
+
+// Random bytes and connection ids from a seeded generator: the library's own draw from the
+// system's.
+
+/// Length of a connection id, bytes: as the library's.
+const ID_BYTES: usize = 8;
+
+/// Random bytes.
+pub(super) fn random_bytes<const N: usize>(dice: &mut Dice) -> [u8; N] {
+    std::array::from_fn(|_| (dice.uniform() * 256.0) as u8)
+}
+
+/// Random connection ids.
+#[derive(Clone, Debug)]
+pub(super) struct ConnectionIds(Dice);
+
+impl ConnectionIds {
+    /// A generator with a seed from `dice`.
+    pub fn new(dice: &mut Dice) -> ConnectionIds {
+        ConnectionIds(Dice::new(u64::from_le_bytes(random_bytes(dice))))
+    }
+}
+
+impl ConnectionIdGenerator for ConnectionIds {
+    fn generate_cid(&mut self) -> ConnectionId {
+        ConnectionId::new(&random_bytes::<ID_BYTES>(&mut self.0))
+    }
+
+    fn cid_len(&self) -> usize {
+        ID_BYTES
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
 }

@@ -1,5 +1,10 @@
 //! A scenario's text as a tree with source positions, overrides applied.
 
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use anabranch_net::Trace;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -318,4 +323,63 @@ fn set_error(file: &str, (key, value): &(String, String), message: String) -> Er
         key: Some(format!("--set {key}={value}")),
         message,
     }
+}
+
+// Reads files up to a size limit, so that no file can exhaust the memory.
+
+/// Scenarios and traces are smaller.
+const LARGEST_MIB: u64 = 16;
+
+/// The content of a file.
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn read(path: &Path) -> Result<Vec<u8>, String> {
+    if path.is_dir() {
+        return Err("expected a file, got a directory".to_owned());
+    }
+    let mut content = Vec::new();
+    let limit = LARGEST_MIB << 20;
+    File::open(path)
+        .and_then(|file| file.take(limit + 1).read_to_end(&mut content))
+        .map_err(|error| match error.kind() {
+            ErrorKind::NotFound => "file not found".to_owned(),
+            _ => format!("cannot read the file: {error}"),
+        })?;
+    if content.len() as u64 > limit {
+        return Err(format!(
+            "expected at most {LARGEST_MIB} MiB, got a larger file"
+        ));
+    }
+    Ok(content)
+}
+
+// Files that are often given in the place of a scenario.
+
+/// How the files of some kinds begin.
+const KINDS: [(&[u8], &str); 5] = [
+    (b"PAR1", "a Parquet file"),
+    (b"\x89PNG", "a PNG image"),
+    (b"%PDF", "a PDF file"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"\x1f\x8b", "a gzip file"),
+];
+
+/// Error that names the kind of the content; `None` if it may be a scenario.
+pub(crate) fn error(content: &[u8]) -> Option<String> {
+    let mut kinds = KINDS.iter();
+    if let Some((_, kind)) = kinds.find(|(start, _)| content.starts_with(start)) {
+        return Some(format!("not TOML: this is {kind}"));
+    }
+    if content
+        .iter()
+        .take_while(|byte| **byte != b'\n')
+        .any(|byte| *byte == 0)
+    {
+        return Some("not TOML: this is a binary file or UTF-16: expected UTF-8 text".to_owned());
+    }
+    let text = std::str::from_utf8(content).ok()?;
+    Trace::parse(text)
+        .is_ok()
+        .then(|| "this is a mahimahi trace: name it by links.NAME.trace_file".to_owned())
 }

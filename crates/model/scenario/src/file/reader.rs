@@ -1,19 +1,20 @@
 //! Reads a value of the document as any type that implements `Deserialize`. Each fault has the key
 //! at which it was found.
 
+use std::fmt::{self, Display, Formatter};
 use std::slice;
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer, MapAccess, SeqAccess,
-    VariantAccess, Visitor,
+    DeserializeSeed, Deserializer, EnumAccess, Error, Expected, IntoDeserializer, MapAccess,
+    SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeString, DeTable, DeValue};
 
+use crate::error::expected_one_of;
 use crate::file::key::{Fault, Key, Step};
-use crate::file::phrase;
 
 type Value<'t> = Spanned<DeValue<'t>>;
 
@@ -36,7 +37,7 @@ impl<'a, 't> Reader<'a, 't> {
 
     /// The fault of a value of another kind.
     fn expected(&self, what: &str) -> Fault {
-        let found = phrase::found(self.written());
+        let found = found(self.written());
         Fault::custom(format!("expected {what}, got {found}"))
     }
 
@@ -176,7 +177,7 @@ impl<'de> Deserializer<'de> for Reader<'_, '_> {
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.written() {
             DeValue::Table(_) => self.deserialize_any(visitor),
-            _ => Err(self.expected(&phrase::table(&self.key))),
+            _ => Err(self.expected(&table(&self.key))),
         }
     }
 
@@ -204,13 +205,13 @@ impl<'de> Deserializer<'de> for Reader<'_, '_> {
                 match (entries.next(), entries.next()) {
                     (Some((name, value)), None) => (&**name.get_ref(), Some(value)),
                     _ => {
-                        let expected = phrase::table_with_one_key(&self.key);
+                        let expected = table_with_one_key(&self.key);
                         return Err(Fault::custom(format!("expected {expected}")));
                     }
                 }
             }
-            _ if phrase::has_a_kind(&self.key) => {
-                return Err(self.expected(&phrase::table(&self.key)));
+            _ if has_a_kind(&self.key) => {
+                return Err(self.expected(&table(&self.key)));
             }
             _ => return Err(Fault::custom("expected a string")),
         };
@@ -335,3 +336,101 @@ impl<'de> VariantAccess<'de> for Variant<'_, '_> {
 fn plain(name: &str) -> StrDeserializer<'_, Fault> {
     name.into_deserializer()
 }
+
+// Serde's errors as faults, in the words of this crate: what was expected, then what was found.
+
+/// The key of a fault is relative to the value that is read; who reads what is around that value
+/// adds the steps to it.
+impl Error for Fault {
+    fn custom<T: Display>(message: T) -> Fault {
+        Key::default().fault(message.to_string())
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
+        let found = match found {
+            Unexpected::Bool(truth) => truth.to_string(),
+            Unexpected::Unsigned(number) => number.to_string(),
+            Unexpected::Signed(number) => number.to_string(),
+            Unexpected::Float(number) => number.to_string(),
+            Unexpected::Str(text) => format!("{text:?}"),
+            Unexpected::Seq => LIST.to_owned(),
+            Unexpected::Map => TABLE.to_owned(),
+            other => other.to_string(),
+        };
+        Fault::custom(format!("expected {expected}, got {found}"))
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
+        Fault::invalid_type(found, expected)
+    }
+
+    fn unknown_variant(found: &str, known: &'static [&'static str]) -> Fault {
+        let expected = expected_one_of(found, known);
+        Fault::custom(format!("unknown value {found:?}, {expected}"))
+    }
+
+    fn unknown_field(found: &str, known: &'static [&'static str]) -> Fault {
+        Key::root(found).fault(format!("unknown key, {}", expected_one_of(found, known)))
+    }
+
+    fn missing_field(name: &'static str) -> Fault {
+        Key::root(name).fault("missing key")
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl Display for Fault {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.message)
+    }
+}
+
+const LIST: &str = "a list";
+const TABLE: &str = "a table";
+
+/// Description of a written value, as the end of a sentence.
+pub(super) fn found(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("{text:?}"),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(truth) => truth.to_string(),
+        DeValue::Datetime(time) => time.to_string(),
+        DeValue::Array(_) => LIST.to_owned(),
+        DeValue::Table(_) => TABLE.to_owned(),
+    }
+}
+
+/// Name of a table at `key`, with an example where it has one entry, its kind.
+pub(super) fn table(key: &Key) -> String {
+    format!("{TABLE}{}", such_as(key))
+}
+
+/// Name of a table with one entry, its kind.
+pub(super) fn table_with_one_key(key: &Key) -> String {
+    format!("{TABLE} with one key{}", such_as(key))
+}
+
+/// Whether the value at `key` is a table with one entry, its kind.
+pub(super) fn has_a_kind(key: &Key) -> bool {
+    example(key).is_some()
+}
+
+fn such_as(key: &Key) -> String {
+    example(key).map_or(String::new(), |example| format!(", such as {example}"))
+}
+
+fn example(key: &Key) -> Option<&'static str> {
+    let mut examples = EXAMPLES.iter();
+    let example = examples.find(|(name, _)| key.0.last() == Some(&Step::Key((*name).to_owned())));
+    example.map(|(_, example)| *example)
+}
+
+/// Examples by the last word of the key.
+const EXAMPLES: [(&str, &str); 4] = [
+    ("loss", "loss.bernoulli = { probability = 0.01 }"),
+    ("queue", "queue.drop_tail = { packets = 100 }"),
+    ("size", "size.exponential = { mean_bytes = 100000 }"),
+    ("workload", "workload.file = { bytes = 1000000 }"),
+];

@@ -1,14 +1,17 @@
-//! Flows: users, their paths, their algorithm, and what they send.
+//! Flows: users, their paths, their algorithm, and what they send: files, messages, media.
 
-use anabranch_control::Algorithm;
+use std::f64::consts::LN_2;
+
+use anabranch_control::{Algorithm, RateAdjustment};
+use anabranch_net::time::from_seconds;
+use anabranch_net::{Dice, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::adjust::Adjust;
-use crate::model::media::Media;
-use crate::model::messages::Messages;
-use crate::model::number::{Bytes, Count, DelayMs, EndS, PacketBytes, PeriodS, RatePerS, TimeS};
-use crate::model::size::Size;
+use crate::model::number::{
+    AboveOne, Bytes, Count, DelayMs, EndS, FramesPerS, Kappa, LateMs, MeanBytes, NonNegative,
+    PacketBytes, PeriodS, Positive, Probability, RateMbps, RatePerS, SampleMs, Samples, TimeS,
+};
 
 /// A group of identical users.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,4 +100,352 @@ pub enum Workload {
     /// follows delay and losses (`docs/reference/workloads.md`). The flow's algorithm has no
     /// effect.
     Media(Media),
+}
+
+// The rate adjustment of a gateway (I-TCP).
+
+/// How a gateway adjusts the kappa of its weighted-Vegas connection. Defaults: I-TCP, table I.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Adjust {
+    /// C: samples of the gateway's buffer from which one slope is fitted, at least 2.
+    pub samples: Samples,
+    /// P: time between two samples, s. A random wait, uniform up to `samples` of it, comes before.
+    pub period_s: PeriodS,
+    /// M: the largest kappa, at least 1, which is the smallest.
+    pub max_kappa: Kappa,
+    /// Buffer size that the thresholds are fractions of, packets. It is not a limit.
+    pub max_queue_packets: Positive,
+    /// Margin by which the share should exceed the offered load, relative to the share.
+    pub epsilon: NonNegative,
+    /// Fraction of kappa that a decrease removes.
+    pub gamma: Probability,
+    /// kappa never grows while the mean buffer is at most this fraction of `max_queue_packets`.
+    pub low_threshold: NonNegative,
+    /// kappa never shrinks, and grows by at least 1, while the mean buffer is above this fraction.
+    pub high_threshold: NonNegative,
+    /// kappa never shrinks while the measured arrival rate, plus epsilon, exceeds the share. The
+    /// rule as printed has no such guard.
+    pub guard: bool,
+}
+
+impl Default for Adjust {
+    fn default() -> Self {
+        Adjust {
+            samples: Samples::constant(180),
+            period_s: PeriodS::constant(0.5),
+            max_kappa: Kappa::constant(10.0),
+            max_queue_packets: Positive::constant(200_000.0),
+            epsilon: NonNegative::constant(0.1),
+            gamma: Probability::constant(0.2),
+            low_threshold: NonNegative::constant(0.2),
+            high_threshold: NonNegative::constant(1.0),
+            guard: false,
+        }
+    }
+}
+
+impl Adjust {
+    /// The parameters of the control rule.
+    pub fn parameters(&self) -> RateAdjustment {
+        RateAdjustment {
+            samples: self.samples.get(),
+            period_s: self.period_s.get(),
+            max_kappa: self.max_kappa.get(),
+            max_queue_packets: self.max_queue_packets.get(),
+            epsilon: self.epsilon.get(),
+            gamma: self.gamma.get(),
+            low_threshold: self.low_threshold.get(),
+            high_threshold: self.high_threshold.get(),
+            guard: self.guard,
+        }
+    }
+}
+
+// Media: frames at equal times, as datagrams that are never sent again.
+
+/// A source of media and how its rate is chosen: `rate_mbps`, constant, or `nada`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Media {
+    /// The constant rate of the media, headers excluded, Mbps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_mbps: Option<RateMbps>,
+    /// The rate follows queueing delay and losses by the control law of NADA (RFC 8698).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nada: Option<NadaRates>,
+    /// Frames per second.
+    pub frames_per_s: FramesPerS,
+    /// A frame of which not every byte has arrived after this time is a freeze, ms.
+    pub late_ms: LateMs,
+}
+
+/// The rates of NADA's source, headers excluded. Defaults: RFC 8698, figure 3.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct NadaRates {
+    /// RMIN, at which it begins, Mbps.
+    pub min_mbps: RateMbps,
+    /// RMAX, Mbps.
+    pub max_mbps: RateMbps,
+}
+
+impl Default for NadaRates {
+    fn default() -> Self {
+        NadaRates {
+            min_mbps: RateMbps::constant(0.15),
+            max_mbps: RateMbps::constant(1.5),
+        }
+    }
+}
+
+impl Media {
+    /// The largest rate, Mbps.
+    pub(crate) fn largest_mbps(&self) -> f64 {
+        let nada = self.nada.as_ref().map(|nada| nada.max_mbps);
+        self.rate_mbps.or(nada).map_or(0.0, RateMbps::get)
+    }
+}
+
+// Messages of an application: how large each is, and when it is submitted.
+
+/// The messages of each user: all of one size at equal times, a list, or a file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Messages {
+    /// Size of every message, bytes of payload; with `interval_ms`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<Bytes>,
+    /// Time from one message to the next, ms; the first is at the user's start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval_ms: Option<SampleMs>,
+    /// The messages one by one, in the order of their times.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub list: Vec<Message>,
+    /// A CSV file of them beside the scenario: a header `time_s,bytes`, then a line per message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The messages of `list` or `file`, once they are read.
+    #[serde(skip)]
+    pub(crate) read: Vec<Message>,
+}
+
+/// A message.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    /// When it is submitted, s after the user's start.
+    pub time_s: TimeS,
+    /// Size, bytes of payload.
+    pub bytes: Bytes,
+}
+
+/// The number of a CSV line and what is wrong there.
+pub(crate) type CsvFault = (usize, String);
+
+/// The first line of a file of messages.
+const HEADER: &str = "time_s,bytes";
+
+impl Messages {
+    /// The time of message `number` after the user's start; `None`: there is none.
+    pub(crate) fn time(&self, number: u64) -> Option<Time> {
+        match self.interval_ms {
+            Some(interval_ms) => Some(number * from_seconds(interval_ms.get() * 1e-3)),
+            None => self.one(number).map(|one| from_seconds(one.time_s.get())),
+        }
+    }
+
+    /// The size of message `number`, bytes; 0: there is none.
+    pub(crate) fn bytes(&self, number: u64) -> u64 {
+        let size = self.size_bytes.or(self.one(number).map(|one| one.bytes));
+        size.map_or(0, Bytes::get)
+    }
+
+    /// Messages of a user within `s` seconds of its start, and their bytes.
+    pub(crate) fn within(&self, s: f64) -> (f64, f64) {
+        if let (Some(size), Some(interval_ms)) = (self.size_bytes, self.interval_ms) {
+            let number = (s * 1e3 / interval_ms.get()).ceil();
+            return (number, number * size.get() as f64);
+        }
+        let sent = self.read.iter().filter(|one| one.time_s.get() < s);
+        sent.fold((0.0, 0.0), |(number, bytes), one| {
+            (number + 1.0, bytes + one.bytes.get() as f64)
+        })
+    }
+
+    fn one(&self, number: u64) -> Option<&Message> {
+        self.read.get(number as usize)
+    }
+}
+
+/// The messages of a CSV text.
+///
+/// # Errors
+/// The line, counted from 1, what was expected there and what was found.
+pub(crate) fn parse(text: &str) -> Result<Vec<Message>, CsvFault> {
+    let mut lines = text.lines().map(str::trim).zip(1..);
+    match lines.next() {
+        Some((HEADER, _)) => {}
+        other => {
+            let found = other.map_or("", |(line, _)| line);
+            let message = format!("expected the header {HEADER:?}, found {found:?}");
+            return Err((1, message));
+        }
+    }
+    let filled = lines.filter(|(line, _)| !line.is_empty());
+    filled
+        .map(|(line, number)| message(line).map_err(|fault| (number, fault)))
+        .collect()
+}
+
+fn message(line: &str) -> Result<Message, String> {
+    let two =
+        || format!("expected a time in s and a size in bytes, such as 0.02,160, found {line:?}");
+    let (time, bytes) = line.split_once(',').ok_or_else(two)?;
+    let number = |text: &str| text.trim().parse::<f64>().map_err(|_| two());
+    Ok(Message {
+        time_s: TimeS::try_from(number(time)?).map_err(|fault| format!("time_s: {fault}"))?,
+        bytes: Bytes::try_from(number(bytes)?).map_err(|fault| format!("bytes: {fault}"))?,
+    })
+}
+
+/// The place of the first message that is earlier than the one before it.
+pub(crate) fn first_out_of_order(messages: &[Message]) -> Option<usize> {
+    let earlier = |pair: &[Message]| pair[1].time_s < pair[0].time_s;
+    messages
+        .windows(2)
+        .position(earlier)
+        .map(|before| before + 1)
+}
+
+// Sizes of the files that users send.
+
+/// No file is larger, bytes: a Pareto tail has no end, but whole numbers of a result are signed
+/// 64-bit.
+const LARGEST_FILE: u64 = i64::MAX as u64;
+
+/// The distribution of file sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Size {
+    /// Heavy-tailed: P(size > x) is proportional to x^-shape.
+    Pareto {
+        /// Mean, bytes.
+        mean_bytes: MeanBytes,
+        /// Tail exponent; from 1 to 2 the variance is infinite.
+        shape: AboveOne,
+    },
+    /// Light-tailed.
+    Exponential {
+        /// Mean, bytes.
+        mean_bytes: MeanBytes,
+    },
+}
+
+impl Size {
+    /// The mean as it is written, bytes.
+    pub(crate) fn mean_bytes(&self) -> f64 {
+        let (Size::Pareto { mean_bytes, .. } | Size::Exponential { mean_bytes }) = self;
+        mean_bytes.get()
+    }
+
+    /// The size of one file, bytes; at least 1.
+    pub(crate) fn draw(&self, dice: &mut Dice) -> u64 {
+        let bytes = match self {
+            Size::Exponential { mean_bytes } => mean_bytes.get() * dice.exponential(),
+            Size::Pareto { mean_bytes, shape } => dice.pareto(mean_bytes.get(), shape.get()),
+        };
+        (bytes.round() as u64).clamp(1, LARGEST_FILE)
+    }
+
+    /// The largest size that [`draw`](Self::draw) can give, bytes.
+    pub(crate) fn largest_bytes(&self) -> f64 {
+        // `Dice::uniform` has 53 bits, so that P(size > largest) = 2^-53.
+        let largest = match self {
+            Size::Exponential { mean_bytes } => 53.0 * LN_2 * mean_bytes.get(),
+            Size::Pareto { shape, .. } => self.smallest_bytes() * libm::exp2(53.0 / shape.get()),
+        };
+        largest.min(LARGEST_FILE as f64)
+    }
+
+    /// The mean of what [`draw`](Self::draw) gives, bytes, to about half a percent: less than the
+    /// written mean where files beyond the largest would carry a share of the load.
+    pub(crate) fn effective_mean_bytes(&self) -> f64 {
+        let Size::Pareto { mean_bytes, shape } = self else {
+            return self.mean_bytes();
+        };
+        // E[min(X, L)] = mean (1 - (smallest / L)^(shape - 1) / shape).
+        let (shape, below) = (shape.get(), self.smallest_bytes() / self.largest_bytes());
+        mean_bytes.get() * (1.0 - libm::pow(below, shape - 1.0) / shape)
+    }
+
+    /// The smallest size, bytes, before it is rounded.
+    fn smallest_bytes(&self) -> f64 {
+        match self {
+            Size::Exponential { .. } => 0.0,
+            Size::Pareto { mean_bytes, shape } => mean_bytes.get() * (1.0 - 1.0 / shape.get()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(toml: &str) -> Size {
+        let mut table: std::collections::BTreeMap<String, Size> =
+            toml::from_str(&format!("size.{toml}")).expect("valid TOML");
+        table.remove("size").expect("the key is there")
+    }
+
+    /// The mean of 40 000 draws: an exponential's has a standard error of 0.5 %.
+    #[test]
+    fn sizes_beyond_32_bits_have_their_mean() {
+        let size = size("exponential = { mean_bytes = 1e11 }");
+        let mut dice = Dice::new(1);
+        let sum: f64 = (0..40_000).map(|_| size.draw(&mut dice) as f64).sum();
+        assert!((sum / 40_000.0 / 1e11 - 1.0).abs() < 0.02, "{sum}");
+    }
+
+    /// smallest = 90 909 bytes, so P(size > 2^31) = (90 909 / 2^31)^1.1 = 1.55e-5: 31 of 2e6 draws,
+    /// 5.6 the standard deviation. These few carry a third of the load.
+    #[test]
+    fn a_pareto_tail_goes_on_beyond_31_bits() {
+        let size = size("pareto = { mean_bytes = 1e6, shape = 1.1 }");
+        let mut dice = Dice::new(1);
+        let draws = (0..2_000_000).map(|_| size.draw(&mut dice));
+        let large = draws.filter(|&bytes| bytes > 1 << 31).count();
+        assert!((15..=47).contains(&large), "{large}");
+    }
+
+    /// The mean over the grid of 2^53 values that `Dice::uniform` can take: summed one by one near
+    /// the tail, by the integral beyond.
+    fn mean_over_grid(mean: f64, shape: f64) -> f64 {
+        let step = (0.5_f64).powi(53);
+        let smallest = mean * (1.0 - 1.0 / shape);
+        let exact = 100_000;
+        let value = |k: f64| (smallest * (k * step).powf(-1.0 / shape)).min(LARGEST_FILE as f64);
+        let tail: f64 = (1..=exact).map(|k| value(f64::from(k)) * step).sum();
+        let (from, b) = ((f64::from(exact) + 0.5) * step, 1.0 - 1.0 / shape);
+        tail + smallest * (1.0 - from.powf(b)) / b
+    }
+
+    #[test]
+    fn the_effective_mean_is_that_of_the_draws() {
+        for (mean, shape) in [(1e6, 1.1), (3e4, 1.2), (1e6, 1.05), (1e10, 1.3), (1e5, 1.5)] {
+            let size = size(&format!(
+                "pareto = {{ mean_bytes = {mean}, shape = {shape} }}"
+            ));
+            let (ours, grid) = (size.effective_mean_bytes(), mean_over_grid(mean, shape));
+            assert!((ours / grid - 1.0).abs() < 0.005, "{shape}: {ours} {grid}");
+        }
+    }
+
+    /// 31 bits cut off 33 % of the first and 6 % of the second.
+    #[test]
+    fn a_heavy_tail_keeps_its_load() {
+        let share = |toml: &str, mean: f64| size(toml).effective_mean_bytes() / mean;
+        assert!(share("pareto = { mean_bytes = 1e6, shape = 1.1 }", 1e6) > 0.96);
+        assert!(share("pareto = { mean_bytes = 3e4, shape = 1.2 }", 3e4) > 0.998);
+    }
 }

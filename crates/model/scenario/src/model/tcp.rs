@@ -1,13 +1,16 @@
 //! The keys of `[tcp]`, one after the other: what a key means, its type, which has its range, and
 //! its value where it is not written. The endpoints, their form in the file and its JSON Schema are
-//! made from this table.
+//! made from this table; below it are the choices of its keys, with the schedulers.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
 
-use crate::model::endpoint::{Ecn, Profile, Recovery, RtoFloor};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::refusal;
 use crate::model::number::{Count, JitterUs, PacketBytes, PositiveOrInfinite, TimeoutMs};
-use crate::model::scheduler::Scheduler;
 
 /// The third number of `net.ipv4.tcp_rmem` in distributions.
 pub const DISTRIBUTIONS_RMEM_MAX_BYTES: f64 = (6 << 20) as f64;
@@ -139,5 +142,208 @@ keys! {
 impl Default for Tcp {
     fn default() -> Self {
         Tcp::of(Profile::default())
+    }
+}
+
+// Choices of the endpoints' keys.
+
+/// Values of several keys at once. Common to both: an initial window of 10 packets, SACK, and
+/// timestamps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// The endpoint of the standards: timeouts of RFC 6298 with its floor of 1 s, recovery by RFC
+    /// 6675 (`newreno`: RFC 6582), an ACK per packet, the min-RTT scheduler. It is the default,
+    /// because the equations of the rules assume it: every packet is acknowledged, and a rise of
+    /// the RTT by less than 1 s causes no spurious timeout.
+    #[default]
+    Rfc,
+    /// A machine's stack. Linux 6: `min_rto_ms = 200` with `rto_floor = "variance"`, undo of
+    /// spurious timeouts, delayed ACKs with quick ACKs, RACK with tail loss probes, Linux'
+    /// scheduler, receive buffers of 6 MB (`rmem_max_bytes`), and a host that is not a clock:
+    /// `host_jitter_us = 100`.
+    Linux,
+}
+
+/// Quantity that `min_rto_ms` bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RtoFloor {
+    /// The timeout, srtt + 4 rttvar (RFC 6298).
+    Rto,
+    /// The part beyond the smoothed RTT, of which the handshake is the first sample. As in Linux
+    /// this is 4 times the largest deviation of a round trip, and falls by a quarter of the
+    /// difference per round trip.
+    Variance,
+}
+
+/// How losses are detected and repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Recovery {
+    /// Selective acknowledgements (RFC 6675).
+    Sack,
+    /// Selective acknowledgements, loss detection by send times, which finds lost retransmissions
+    /// too and learns how late packets of a path may be (docs/reference/traces.md), and a probe for
+    /// the last packets (RFC 8985).
+    Rack,
+    /// One hole per round trip (RFC 6582).
+    NewReno,
+}
+
+/// Treatment of marks by endpoints: a boolean in the file, or how marks are echoed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// `false`: their packets are not ECN-capable.
+    Off,
+    /// `true`: acknowledgements say whether there were marks (RFC 3168).
+    Classic,
+    /// `"accurate"`: acknowledgements count the marked packets, as AccECN's do (RFC 9768).
+    Accurate,
+}
+
+const ACCURATE: &str = "accurate";
+
+impl Serialize for Ecn {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Ecn::Off => serializer.serialize_bool(false),
+            Ecn::Classic => serializer.serialize_bool(true),
+            Ecn::Accurate => serializer.serialize_str(ACCURATE),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Ecn {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Ecn, D::Error> {
+        struct BooleanOrEcho;
+
+        impl Visitor<'_> for BooleanOrEcho {
+            type Value = Ecn;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "true, false or {ACCURATE:?}")
+            }
+
+            fn visit_bool<E>(self, on: bool) -> Result<Ecn, E> {
+                Ok(if on { Ecn::Classic } else { Ecn::Off })
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Ecn, E> {
+                match text {
+                    ACCURATE => Ok(Ecn::Accurate),
+                    _ => Err(E::custom(format!(
+                        "expected true, false or {ACCURATE:?}, got {text:?}"
+                    ))),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(BooleanOrEcho)
+    }
+}
+
+impl JsonSchema for Ecn {
+    fn schema_name() -> Cow<'static, str> {
+        "Ecn".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "enum": [true, false, ACCURATE] })
+    }
+}
+
+// The schedulers of Multipath TCP, one after the other. The key `tcp.scheduler`, its JSON Schema,
+// the errors of backends that lack one, the laws and the table of
+// docs/reference/schedulers.md are made from this table.
+
+/// Declares the schedulers: a row is the variant, its name in files, whether it sends data again
+/// over another path without a timeout, the backends, and the source.
+macro_rules! schedulers {
+    ($(
+        $(#[doc = $meaning:literal])+ $Variant:ident = $name:literal, repeats: $repeats:literal,
+        on: $backends:expr, source: $source:literal;
+    )+) => {
+        /// The choice of the path that gets the next packet of a connection.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        pub enum Scheduler {
+            $($(#[doc = $meaning])+ #[serde(rename = $name)] $Variant,)+
+        }
+
+        impl Scheduler {
+            /// Every scheduler, in the order of the table.
+            pub const ALL: &[Scheduler] = &[$(Scheduler::$Variant),+];
+
+            /// Name in a scenario.
+            pub const fn name(self) -> &'static str {
+                match self { $(Scheduler::$Variant => $name),+ }
+            }
+
+            /// Meaning, in a sentence or two.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Scheduler::$Variant => concat!($($meaning),+).trim_ascii()),+ }
+            }
+
+            /// Where it is described.
+            pub const fn source(self) -> &'static str {
+                match self { $(Scheduler::$Variant => $source),+ }
+            }
+
+            /// Whether it sends data over a second path without a timeout, so that packets are sent
+            /// again although none is lost.
+            pub const fn repeats(self) -> bool {
+                match self { $(Scheduler::$Variant => $repeats),+ }
+            }
+
+            /// The backends that run scenarios with it.
+            pub const fn backends(self) -> &'static [&'static str] {
+                match self { $(Scheduler::$Variant => $backends),+ }
+            }
+        }
+    };
+}
+
+/// Every backend: `quic` has its own scheduler (docs/reference/quic.md), the equations have none.
+const ALL: &[&str] = &["sim", "quic", "kernel", "fluid", "equilibrium"];
+/// All but the endpoints of others.
+const OURS: &[&str] = &["sim", "fluid", "equilibrium"];
+/// The simulator alone.
+const SIM: &[&str] = &["sim"];
+
+schedulers! {
+    /// The path with the smallest smoothed RTT whose window has room.
+    MinRtt = "min-rtt", repeats: false, on: ALL,
+        source: "Paasch, Ferlin, Alay, Bonaventure, CSWS 2014";
+    /// The paths in turn, as far as their windows have room.
+    RoundRobin = "round-robin", repeats: false, on: OURS,
+        source: "Paasch, Ferlin, Alay, Bonaventure, CSWS 2014";
+    /// Linux 6.18's, for connections with several paths: a send buffer that grows with the windows,
+    /// bursts of up to 64 kB that are queued at a path until its window has room, and
+    /// retransmission of the oldest data over an idle path.
+    Linux = "linux", repeats: true, on: ALL,
+        source: "Linux 6.18, net/mptcp/protocol.c";
+    /// As `min-rtt`, but a slower path waits if what the fastest path could send in the slower
+    /// one's RTT would not fit into the receive window beside it.
+    Blest = "blest", repeats: false, on: SIM,
+        source: "Ferlin, Alay, Mehani, Boreli, IFIP Networking 2016";
+    /// As `min-rtt`, but a slower path waits if all data would arrive earlier over the fastest path
+    /// once that has room.
+    Ecf = "ecf", repeats: false, on: SIM,
+        source: "Lim, Nahum, Towsley, Gibbens, CoNEXT 2017, algorithm 1";
+    /// All data on all paths: each path sends what is not acknowledged and what it has not sent.
+    Redundant = "redundant", repeats: true, on: SIM,
+        source: "Froemmgen, Erbshaeusser, Buchmann, Zimmermann, Wehrle, ICC 2016";
+}
+
+impl Scheduler {
+    /// Why `backend` does not run scenarios with it: the key, the name and the remedy. `None` if it
+    /// does.
+    pub fn refusal(self, backend: &str) -> Option<String> {
+        (!self.backends().contains(&backend))
+            .then(|| refusal("tcp.scheduler", self.name(), backend, self.backends()))
     }
 }

@@ -6,17 +6,15 @@ section 2, are at the fixed point of the fluid model, where the loss probability
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 
+from sympy import Matrix as ExactMatrix
 from sympy.polys.fields import FracElement
 from sympy.polys.rings import PolyElement
 
 from anabranch import _core
 from anabranch.theory.guarantees.proofs.cases import FEASIBLE_S, Piece, pairs_of
 from anabranch.theory.guarantees.proofs.formula import formula
-from anabranch.theory.guarantees.proofs.matrix import Matrix, adjugate, determinant, total
-from anabranch.theory.guarantees.proofs.orbits import apart, representatives
-from anabranch.theory.guarantees.proofs.query import Query, at_states
 from anabranch.theory.guarantees.proofs.solvers import UNSATISFIABLE, decide
 from anabranch.theory.guarantees.proofs.symbol import (
     AT_LEAST,
@@ -25,11 +23,194 @@ from anabranch.theory.guarantees.proofs.symbol import (
     UNEQUAL,
     ZERO,
     Atom,
+    Matrix,
     StatePath,
     Symbol,
+    Variables,
+    adjugate,
     atom,
+    determinant,
+    total,
 )
-from anabranch.theory.guarantees.proofs.units import with_units
+
+# A violation of a requirement as formulas: one to rule it out, one to find a state of it.
+
+
+@dataclass(frozen=True)
+class Query:
+    """A violation of a requirement in one case, or between two."""
+
+    says: str
+    """The violation."""
+    region: Sequence[Atom]
+    """Where, with the boundary, on which another case may be the one that applies."""
+    inside: Sequence[Atom] | None
+    """Where a violation refutes the requirement. None: there is no such formula, as for a jump,
+    which is on a boundary."""
+    violation: Sequence[Atom]
+    near: Sequence[Piece] = ()
+    """Cases that have to apply as near as one likes to a solution of `closed`, with other rates
+    and all else the same, for it to refute the requirement. Without one it never does."""
+    unitless: bool = False
+    """Whether neither rates nor times have a unit, so that one of each is 1."""
+    jump: bool = False
+    """Whether it is a discontinuity, which derivatives do not show."""
+
+    @property
+    def closed(self) -> list[Atom]:
+        """Without a solution there is no violation."""
+        return [*self.region, *self.violation]
+
+    @property
+    def inner(self) -> list[Atom] | None:
+        """A solution refutes the requirement."""
+        return None if self.inside is None else [*self.inside, *self.violation]
+
+
+def at_states(
+    piece: Piece, says: str, violation: Sequence[Atom], region: Sequence[Atom] | None = None
+) -> Query:
+    """A violation at single states, where nothing near them matters."""
+    where = piece.region if region is None else region
+    return Query(says, where, where, violation)
+
+
+# Cases that differ only in the numbering of the paths: one of each such kind has to be judged.
+
+
+def representatives(pieces: Sequence[Piece], exact: bool = False) -> list[Piece]:
+    """Cases of which no other is a renumbering.
+
+    `exact`: regions count as they are, else with their boundaries.
+    """
+    kept: list[Piece] = []
+    known: set[object] = set()
+    for piece in pieces:
+        if _key(piece, tuple(piece.numbers), exact) not in known:
+            kept.append(piece)
+            known |= {_key(piece, order, exact) for order in permutations(piece.numbers)}
+    return kept
+
+
+def _key(piece: Piece, order: tuple[int, ...], exact: bool) -> object:
+    """The case with path r as path order[r]: its region, increases and decreases."""
+    where = _places(piece.variables, order)
+    region = frozenset(
+        (_moved(one.polynomial, where), one.relation)
+        for one in (piece.region if exact else piece.closed)
+    )
+    back = sorted(piece.numbers, key=lambda r: order[r])
+    functions = [
+        _moved_function(column[r], where)
+        for column in (piece.increase, piece.decrease)
+        for r in (back if column else ())
+    ]
+    roots = tuple(_moved_function(f, where) for f in piece.case.roots)
+    divisors = frozenset(_moved(divisor, where) for divisor in piece.case.divisors)
+    return region, tuple(functions), roots, divisors if exact else None
+
+
+def _places(variables: Variables, order: tuple[int, ...]) -> list[int]:
+    """The place of each variable after the renumbering."""
+    gens = variables.field.gens
+    where = list(range(len(gens)))
+    groups = [variables.rate, variables.queue_delay, variables.loss_interval]
+    if not variables.equal_rtts:
+        groups.append(variables.rtt)
+    for group in groups:
+        for r, generator in enumerate(group):
+            where[gens.index(generator)] = gens.index(group[order[r]])
+    return where
+
+
+def apart(one: Piece, other: Piece) -> tuple[list[Atom], list[FracElement]]:
+    """Closed region and phi of the other case, with its own names of roots where they differ."""
+    roots, others = one.case.roots, other.case.roots
+    if all(a == b for a, b in zip(roots, others, strict=False)):
+        return list(other.closed), list(other.phi)
+    variables = other.variables
+    gens = variables.field.gens
+    where = list(range(len(gens)))
+    for number in range(MOST_ROOTS):
+        first, second = (gens.index(variables.roots[number + n]) for n in (0, MOST_ROOTS))
+        where[first], where[second] = second, first
+    region = [Atom(_moved(a.polynomial, where), a.relation) for a in other.closed]
+    return region, [_moved_function(phi, where) for phi in other.phi]
+
+
+def _moved(polynomial: PolyElement, where: Sequence[int]) -> PolyElement:
+    moved = {}
+    for powers, coefficient in polynomial.items():
+        new = [0] * len(powers)
+        for i, power in enumerate(powers):
+            new[where[i]] = power
+        moved[tuple(new)] = coefficient
+    return polynomial.ring.from_dict(moved)
+
+
+def _moved_function(function: FracElement, where: Sequence[int]) -> FracElement:
+    field = function.field
+    return field(_moved(function.numer, where)) / field(_moved(function.denom, where))
+
+
+# Units of rate and time in which one rate and one RTT are 1, where a rule has no units itself.
+
+
+def with_units(piece: Piece, *groups: Sequence[Atom]) -> tuple[Matrix, list[list[Atom]], bool]:
+    """The Jacobian and groups of atoms with as many variables 1 as may be, and whether among them
+    are a rate and a time.
+
+    Where phi and the atoms are homogeneous if all rates are multiplied by c, so are the minors of
+    the Jacobian, and the sign of each is the same at all c. The same applies to times and to counts
+    of packets.
+    """
+    ones = _ones(piece, [one for group in groups for one in group]) if piece.units else []
+    jacobian = [[_with(entry, ones) for entry in row] for row in piece.jacobian]
+    units = {id(generator) for generator in ones}
+    unitless = all(id(group[-1]) in units for group in (piece.variables.rate, piece.variables.rtt))
+    atoms = [[Atom(_set(a.polynomial, ones), a.relation) for a in group] for group in groups]
+    return jacobian, atoms, unitless
+
+
+def _ones(piece: Piece, region: Sequence[Atom]) -> list[FracElement]:
+    variables = piece.variables
+    groups = [variables.rate, variables.rtt, variables.queue_delay, variables.loss_interval]
+    groups += [[root] for root in variables.roots[: len(piece.case.roots)]]
+    index = {generator: i for i, generator in enumerate(variables.field.gens)}
+    columns = [sorted({index[generator] for generator in group}) for group in groups]
+    polynomials = [p for phi in piece.phi for p in (phi.numer, phi.denom)]
+    polynomials += [one.polynomial for one in region]
+    rows = []
+    for polynomial in polynomials:
+        degrees = [[sum(powers[i] for i in column) for column in columns] for powers in polynomial]
+        rows += [[a - b for a, b in zip(one, degrees[0], strict=True)] for one in degrees[1:]]
+    # The entries of a minor are added: they need one degree.
+    balance = [_degree(phi, columns) for phi in piece.phi if phi != 0]
+    rows += [[a - b for a, b in zip(one, balance[0], strict=True)] for one in balance[1:]]
+    used = [any(p[i] for poly in polynomials for p in poly for i in column) for column in columns]
+    rows += [[int(i == k) for i in range(len(columns))] for k, one in enumerate(used) if not one]
+    weights = ExactMatrix(rows).nullspace() if rows else []
+    if not weights:
+        return []
+    pivots = ExactMatrix([list(weight) for weight in weights]).rref()[1]
+    return [groups[i][-1] for i in pivots if i < 4]
+
+
+def _degree(function: FracElement, columns: Sequence[Sequence[int]]) -> list[int]:
+    """The degree of a rational function in each group, if it is homogeneous."""
+    above, below = next(iter(function.numer)), next(iter(function.denom))
+    return [sum(above[i] - below[i] for i in column) for column in columns]
+
+
+def _with(function: FracElement, ones: Sequence[FracElement]) -> FracElement:
+    field = function.field
+    return field(_set(function.numer, ones)) / field(_set(function.denom, ones))
+
+
+def _set(polynomial: PolyElement, ones: Sequence[FracElement]) -> PolyElement:
+    for generator in ones:
+        polynomial = polynomial.subs(generator.numer, 1)
+    return polynomial
 
 
 @dataclass(frozen=True)

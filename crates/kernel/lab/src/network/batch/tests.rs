@@ -66,7 +66,7 @@ fn sizes(packets: impl IntoIterator<Item = Packet>) -> Vec<usize> {
 
 /// The packets that are sent for what is written to a device.
 fn split(buffer: &[u8]) -> Vec<Packet> {
-    let whole = offload::packet(buffer).expect("there is a header");
+    let whole = packet::packet(buffer).expect("there is a header");
     let [headers, payload] =
         [2, 4].map(|at| usize::from(u16::from_ne_bytes([buffer[at], buffer[at + 1]])));
     if buffer[1] == 0 {

@@ -5,7 +5,7 @@ use anabranch_scenario::users::user_slots;
 use proptest::prelude::*;
 
 use super::*;
-use crate::hosts::address::{SERVER, of_path, to_ipv6};
+use crate::hosts::{SERVER, of_path, to_ipv6};
 use crate::network::packet::tests::tcp;
 
 /// Two links in series for user 0; user 1 uses the second only. 1500 bytes take 1.2 ms at 10 Mbps

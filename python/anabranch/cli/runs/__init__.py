@@ -1,1 +1,0 @@
-"""Work and answers of `run` and `compare`."""
