@@ -114,7 +114,7 @@ fn what_has_no_effect_or_too_much_is_a_warning() {
 // Traces of rate, delay and loss: each fault at its line.
 
 /// The error of a trace of R1 with this content, beside these overrides of its keys.
-fn error(content: &str, set: &[(&str, &str)]) -> String {
+fn trace_error(content: &str, set: &[(&str, &str)]) -> String {
     let text = GOOD.replace("rate_mbps = 10", "trace_file = \"t.csv\"");
     let inputs = Inputs::from([("t.csv".to_owned(), content.as_bytes().into())]);
     let set: Vec<_> = set
@@ -167,10 +167,10 @@ fn a_trace_with_faults() {
         ),
     ];
     for (content, fault) in cases {
-        assert_eq!(error(content, &[]), format!("{start}{fault}"));
+        assert_eq!(trace_error(content, &[]), format!("{start}{fault}"));
     }
     assert_eq!(
-        error("time_s,rate_mbps\r\n0,1\r\n2,0\r\n3,1\r\n", &[]),
+        trace_error("time_s,rate_mbps\r\n0,1\r\n2,0\r\n3,1\r\n", &[]),
         "no error"
     );
 }
@@ -182,18 +182,18 @@ fn a_trace_and_keys_that_contradict_each_other() {
         "time_s,delay_ms\n0,1\n1,5\n",
     );
     let with_rate = [("links.R1.rate_mbps", "5")];
-    assert!(error(rate, &with_rate).ends_with("expected rate_mbps or trace_file, got both"));
+    assert!(trace_error(rate, &with_rate).ends_with("expected rate_mbps or trace_file, got both"));
     assert!(
-        error(delay, &[])
+        trace_error(delay, &[])
             .ends_with("expected rate_mbps here or as a column of the trace, got neither")
     );
-    assert_eq!(error(delay, &with_rate), "no error");
+    assert_eq!(trace_error(delay, &with_rate), "no error");
     let with_loss = [("links.R1.loss", "{ bernoulli = { probability = 0.1 } }")];
     let both = "expected loss here or as a column of the trace, got both";
-    assert!(error(rate, &with_loss).ends_with(both));
+    assert!(trace_error(rate, &with_loss).ends_with(both));
     let codel = [with_rate[0], ("links.R1.queue", "{ codel = {} }")];
     assert!(
-        error(delay, &codel)
+        trace_error(delay, &codel)
             .contains("CoDel, FQ-CoDel and DualPI2 have no links whose delay changes")
     );
 }
