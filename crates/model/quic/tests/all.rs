@@ -1,6 +1,5 @@
 //! QUIC in virtual time: laws, shares, random networks and qlog.
 
-mod bbr;
 mod features;
 mod laws;
 mod qlog;

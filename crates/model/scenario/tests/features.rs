@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anabranch_scenario::{BACKENDS, Feature, Inputs, Scenario};
 
-use crate::page;
+use crate::schedulers;
 
 /// A change of a scenario that makes it use each feature, and the key that a refusal names.
 const EXAMPLES: &[(Feature, &str, &str, &str)] = &[
@@ -208,5 +208,5 @@ fn table() -> String {
 
 #[test]
 fn the_page_of_limits_has_the_table() {
-    page::has_table("features", &table());
+    schedulers::has_table("features", &table());
 }
