@@ -50,7 +50,7 @@ def test_lemma_6_fails_for_three_connections_by_hand() -> None:
 
 @pytest.mark.parametrize("starts", [lemmas.QUICK_STARTS, pytest.param(300, marks=pytest.mark.slow)])
 def test_the_verdicts_on_the_appendix(starts: int) -> None:
-    found = {one.place: one.verdict for one in lemmas.statements(starts)}
+    found = {one.place: one.verdict for one in lemmas.lemmas(starts)}
     others = {place: verdict for place, verdict in found.items() if verdict != HOLDS}
     assert others == {"appendix B, lemma 4": CONDITION, "appendix B, lemma 6": WRONG}
     assert len(found) == 7
