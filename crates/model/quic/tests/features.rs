@@ -58,7 +58,7 @@ fn marks_take_the_place_of_drops_over_quic() {
         assert!(link.marked_packets[0] > 0, "{queue}: {link:?}");
         assert_eq!(link.dropped_aqm[0], 0, "{queue}");
         assert_eq!(path.retransmitted_packets[0], 0, "{queue}");
-        // The last marked packets have not arrived when the run ends: a queue and a delay of packets.
+        // The last marked packets have not arrived at the end of the run: a queue and a delay.
         let on_the_way = link.marked_packets[0] - path.marked_packets[0];
         assert!(on_the_way < 100, "{queue}: {on_the_way}");
         let events = path.mark_events[0];
@@ -307,8 +307,8 @@ fn fq_codel_keeps_media_from_a_download_over_quic() {
 }
 
 /// A receiver that gives credit for 200 packets of 1500 bytes, the data of 209 datagrams, holds a
-/// sender on a path of 830. A window grows in slow start while half of it is in flight, as in Linux,
-/// so up to 2 (209 + 2) = 422 packets. A window that grew with every acknowledgement would pass 830
+/// sender on a path of 830. A window grows in slow start while half of it is in flight, as in
+/// Linux, so up to 2 (209 + 2) = 422 packets. A window that grew with every acknowledgement would pass 830
 /// within five round trips.
 #[test]
 fn a_window_does_not_grow_beyond_what_the_receiver_gives() {
