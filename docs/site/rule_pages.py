@@ -197,8 +197,8 @@ class _Proofs:
         """The verdicts of a rule and its smallest counterexamples."""
         if rule not in self.rows:
             return (
-                "The proofs cover rules whose increase is a function of windows, RTTs and losses. "
-                "This one has a memory of its own, so nothing is proved of it."
+                "The record of proofs does not have this rule. It covers rules whose increase is a "
+                "function of windows, RTTs and losses: `anabranch theory prove RULE`."
             )
         text = (
             "Proved or refuted for all rates over two and three paths, by two solvers "

@@ -284,6 +284,8 @@ def test_both_estimators_find_the_index_of_paretos_quantiles() -> None:
         ("user_goodput_mbps", {"flow": "a", "from_s": 9}, "no samples from 9 to inf s"),
         ("tail_index_hill", {"largest": 0.1}, "4 transfers have no tail of 0.1 of them"),
         ("tail_index_fit", {"low_s": 5, "high_s": 9}, "no transfers last from 5 to 9 s"),
+        ("transfer_quantile_s", {"share": 90}, "in the interval [0, 1]"),
+        ("delay_quantile_ms", {"flow": "a", "share": -1}, "in the interval [0, 1]"),
     ],
 )
 def test_a_wrong_measure_is_reported_in_one_line(

@@ -41,7 +41,7 @@ Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE Tra
 Visualization and Computer Graphics 15(6), 2009; the matrices of severity 1.0."""
 
 XYZ = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
-"""From linear RGB, IEC 61966-2-1 (sRGB), with the white point D65."""
+"""Matrix from linear RGB to CIE XYZ (IEC 61966-2-1, sRGB; white point D65)."""
 
 
 APART = 15.0

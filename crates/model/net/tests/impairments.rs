@@ -270,7 +270,7 @@ fn impairments() -> impl Strategy<Value = Impairments> {
 
 proptest! {
     /// Each packet arrives once or is lost, none earlier than its transmission and delay, and none
-    /// later than the longest delay behind the transmissions.
+    /// later than twice the longest delay after the last transmission.
     #[test]
     fn packets_are_conserved_and_within_the_delays(
         loss in loss(), impairments in impairments(), offers in offers(), seed in any::<u64>(),

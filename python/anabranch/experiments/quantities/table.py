@@ -27,13 +27,14 @@ def quantity(function: Quantity) -> Quantity:
 def measure(name: str, result: Result, **parameters: Any) -> float:
     """The value of the named quantity for a run.
 
-    Raises `ScenarioError` for a quantity, parameter, flow, path or link that does not exist.
+    Raises `ScenarioError` for a quantity, parameter, flow, path or link that does not exist, and
+    for a parameter's value outside its range.
     """
     if name not in QUANTITIES:
         raise ScenarioError(f"unknown quantity {name!r}: expected one of {', '.join(QUANTITIES)}")
     try:
         return QUANTITIES[name](result, **parameters)
-    except (LookupError, TypeError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise ScenarioError(f"quantity {name}: {error.args[0]}") from error
 
 

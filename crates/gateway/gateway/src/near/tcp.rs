@@ -27,7 +27,7 @@ pub enum Remote {
     Direct(Connection),
 }
 
-/// Carries a connection to a fixed destination. It is reset if that cannot be reached.
+/// Carries a connection to a fixed destination. The client's is reset if it cannot be reached.
 pub async fn forward(
     shared: &Arc<Shared>,
     local: Connection,

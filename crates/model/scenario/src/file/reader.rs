@@ -35,7 +35,7 @@ impl<'a, 't> Reader<'a, 't> {
         self.value.get_ref()
     }
 
-    /// The fault of a value of another kind.
+    /// The fault of this value, which is not `what`.
     fn expected(&self, what: &str) -> Fault {
         let found = found(self.written());
         Fault::custom(format!("expected {what}, got {found}"))
