@@ -146,7 +146,7 @@ impl Closing {
         }
     }
 
-    /// Prefix of the addresses that one attacker may easily have: an IPv4 address, or an IPv6 /48.
+    /// Prefix of the addresses that one attacker may easily have: an IPv4 address, an IPv6 /48.
     fn source(address: IpAddr) -> IpNet {
         let [network, host] = prefixes(address);
         if host.addr().is_ipv4() { host } else { network }

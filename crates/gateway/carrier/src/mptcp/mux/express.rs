@@ -137,7 +137,7 @@ impl Mux {
         Ok(())
     }
 
-    /// Handles that the peer has left the second connection after receiving `heard` bytes over it.
+    /// Handles that the peer has left the second connection after `heard` bytes over it.
     pub(super) fn left(&mut self, heard: u64) -> Result<(), String> {
         self.leave();
         if self.express.state == ExpressState::Absent {
