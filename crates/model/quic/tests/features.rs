@@ -308,8 +308,8 @@ fn fq_codel_keeps_media_from_a_download_over_quic() {
 
 /// A receiver that gives credit for 200 packets of 1500 bytes, the data of 209 datagrams, holds a
 /// sender on a path of 830. A window grows in slow start while half of it is in flight, as in
-/// Linux, so up to 2 (209 + 2) = 422 packets. A window that grew with every acknowledgement would pass 830
-/// within five round trips.
+/// Linux, so up to 2 (209 + 2) = 422 packets. A window that grew with every acknowledgement would
+/// pass 830 within five round trips.
 #[test]
 fn a_window_does_not_grow_beyond_what_the_receiver_gives() {
     for rule in ["reno", "cubic", "lia"] {
