@@ -329,7 +329,7 @@ const INTERVAL: Time = 50_000_000;
 /// never more, so that packets are delivered when they are due.
 const BURST: Time = 20;
 
-/// A token bucket of wake-ups: [`BURST`] of them, one more every [`INTERVAL`].
+/// A token bucket of wake-ups: `BURST` of them, one more every `INTERVAL`.
 #[derive(Debug, Default)]
 pub struct Moderation {
     /// Time at which the bucket is full again.
