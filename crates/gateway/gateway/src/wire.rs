@@ -284,7 +284,7 @@ const IPV6: u8 = 4;
 /// A host name: at most 253 letters, digits, hyphens, underscores and dots, in labels of at most
 /// 63, in lower case, without a dot at the end.
 ///
-/// Its last label is no number, decimal or hexadecimal: inet_aton(3), and with it the system's
+/// A name's last label is no number, decimal or hexadecimal: inet_aton(3), and with it the system's
 /// resolver, takes `127.1`, `0x7f.1` and `2130706433` for 127.0.0.1 (WHATWG URL, section 3.5).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(Box<str>);

@@ -139,7 +139,7 @@ def _slide(rule: Rule, kappa: float, share: float, load: float) -> float:
 
 # Proposition 1 of the I-TCP paper over random starts: do all shares come to exceed the loads?
 #
-# Its assumptions: (i) one connection adjusts at a time; (ii) those with phi < rho before those
+# Assumptions: (i) one connection adjusts at a time; (ii) those with phi < rho before those
 # with phi > rho; (iii) none with rho < phi < rho + epsilon shrinks; (iv) none is brought to kappa
 # = 1.
 

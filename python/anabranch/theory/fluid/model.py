@@ -120,7 +120,7 @@ def _rising(knots: Array) -> Array:
 # sense: beta is any distribution over B and mu any over M. So at an equilibrium alpha is 0.
 # Otherwise window would move to a path in B that is not in M, which needs `q_r tau_r^2 > 2/y^2`
 # there and `q_k tau_k^2 < 2/y^2` on the path in M that loses it; but B has the least `q tau^2`.
-# What remains, `q_r tau_r^2 = 2/y^2` on every path above one packet and no less on the others, is
+# The remainder, `q_r tau_r^2 = 2/y^2` on every path above one packet and no less on the others, is
 # the draft's fixed point: the best paths only, with the total of one TCP on one of them.
 
 
