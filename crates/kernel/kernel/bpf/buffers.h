@@ -30,13 +30,15 @@
 const volatile u32 largest_windows SEC(".rodata.buffers") = 0;
 
 /* The socket's limit takes precedence over its namespace's, so it must not be larger. */
-static inline void limit_unsent_data(struct sock *sk)
+static inline void limit_unsent_data(struct sock *sk, bool is_late)
 {
 	const struct net *net = sk->__sk_common.skc_net.net;
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	u64 window = (u64)tp->snd_cwnd * tp->mss_cache;
 	u32 limit = window < LARGEST_LIMIT ? window : LARGEST_LIMIT;
 
+	if (is_late)
+		limit = 2 * tp->mss_cache;
 	if (net && net->ipv4.sysctl_tcp_notsent_lowat < limit)
 		limit = net->ipv4.sysctl_tcp_notsent_lowat;
 	if (tp->notsent_lowat != limit)
@@ -86,7 +88,6 @@ static inline void adapt_buffers(struct sock *sk)
 
 	if (!largest_windows || !connection)
 		return;
-	limit_unsent_data(sk);
 	subflow_of(sk)->needed_windows = needed_windows(sk, connection);
 	pace(sk, subflow_of(sk)->needed_windows > KERNELS_WINDOWS);
 }

@@ -22,6 +22,7 @@
 #include "buffers.h"
 #include "rule.h"
 #include "gather.h"
+#include "hold.h"
 #include "window.h"
 #include "epoch.h"
 #ifdef DELAY_BASED
@@ -55,8 +56,9 @@ static inline void init_subflow(struct tcp_sock *tp, struct subflow *s)
 {
 	s->base_rtt_us = ~0U;
 	s->round_end = tp->snd_nxt;
-	s->holds = 0;
-	s->keeps = READS & (MEMORY | EPOCH);
+	s->pauses = s->is_held = 0;
+	s->keeps_memory = !!(READS & MEMORY);
+	s->keeps_epoch = !!(READS & EPOCH);
 	s->needed_windows = 0;
 	forget_increase(s);
 	s->magic = MAGIC;
@@ -68,6 +70,7 @@ void BPF_PROG(init, struct sock *sk)
 	init_subflow((struct tcp_sock *)sk, subflow_of(sk));
 	remove_group(sk);
 	adapt_buffers(sk);
+	begin_hold(sk);
 }
 
 SEC("struct_ops")
@@ -114,15 +117,15 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	return reduced_window(sk);
 }
 
-#if READS & EPOCH
-/* A timeout: the epoch after it has no earlier peak (RFC 9438, section 4.8). */
+/* A loss event. The epoch after a timeout has no earlier peak (RFC 9438, section 4.8). */
 SEC("struct_ops")
 void BPF_PROG(set_state, struct sock *sk, u8 new_state)
 {
 	if (new_state == TCP_CA_Loss)
 		forget_peaks(subflow_of(sk));
+	if (new_state >= TCP_CA_Recovery)
+		decide_hold(sk);
 }
-#endif
 
 /* Some kernels skip a program, and use uninitialised stack memory as its result, if the processor
  * was interrupted in a process that no program may observe. A threshold above the window before the
@@ -172,8 +175,10 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	if (sample->rtt_us > 0) {
 		if ((u32)sample->rtt_us < s->base_rtt_us)
 			s->base_rtt_us = sample->rtt_us;
-		note_rtt(s, sample->rtt_us);
-		s->round_samples++;
+		if (s->round_samples != (u16)~0) {
+			note_rtt(s, sample->rtt_us);
+			s->round_samples++;
+		}
 		note_delay(sk, sample->rtt_us);
 	}
 	round_ended = (s32)(tp->snd_una - s->round_end) > 0 && s->round_samples;
@@ -183,6 +188,18 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	s->round_end = tp->snd_nxt;
 	s->round_samples = 0;
 	adapt_buffers(sk);
+	note_burst(sk);
+	decide_hold(sk);
+}
+
+/* A held path has nothing in flight, so only the answers to its probes call a program. */
+SEC("struct_ops")
+void BPF_PROG(in_ack_event, struct sock *sk, u32 flags)
+{
+	struct subflow *s = subflow_of(sk);
+
+	if (s->magic == MAGIC && s->is_held)
+		decide_hold(sk);
 }
 
 #define NAME_OF(rule) QUOTED(rule)
@@ -192,11 +209,10 @@ struct tcp_congestion_ops RULE = {
 	.init = (void *)init,
 	.release = (void *)release,
 	.ssthresh = (void *)ssthresh,
-#if READS & EPOCH
 	.set_state = (void *)set_state,
-#endif
 	.undo_cwnd = (void *)undo_cwnd,
 	.pkts_acked = (void *)pkts_acked,
+	.in_ack_event = (void *)in_ack_event,
 	.cong_avoid = (void *)cong_avoid,
 	.sndbuf_expand = (void *)sndbuf_expand,
 	.flags = TCP_CONG_NON_RESTRICTED,

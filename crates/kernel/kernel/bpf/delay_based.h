@@ -33,8 +33,8 @@ static inline void end_slow_start_round(struct tcp_sock *tp, struct subflow *s,
 	u32 floor = smallest_ssthresh(c);
 	soft window;
 
-	s->holds ^= ALTERNATE_SLOW_START;
-	window = s->holds ? 0 : leaves_slow_start(&c->paths[0]);
+	s->pauses ^= ALTERNATE_SLOW_START;
+	window = s->pauses ? 0 : leaves_slow_start(&c->paths[0]);
 	if (!window)
 		return;
 	change_window(tp, s, soft_to_fixed(soft_sub(window, c->paths[0].window)));
@@ -54,7 +54,7 @@ static __noinline void end_round(struct sock *sk, bool limited)
 	soft change;
 
 	if (!gather(&c, sk, SIBLINGS || in_slow_start(tp))) {
-		s->holds = 0;
+		s->pauses = 0;
 		return;
 	}
 	path->base_rtt = soft_max(path->base_rtt, SHORTEST_RTT);
@@ -83,6 +83,6 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		s->is_due = 0;
 		end_round(sk, limited);
 	}
-	if (limited && in_slow_start(tp) && !s->holds)
+	if (limited && in_slow_start(tp) && !s->pauses)
 		tcp_slow_start(tp, acked);
 }

@@ -80,6 +80,10 @@ static inline void note_peak(const struct tcp_sock *tp, struct subflow *s)
 {
 }
 
+static inline void forget_peaks(struct subflow *s)
+{
+}
+
 static inline void note_time(struct tcp_sock *tp, struct subflow *s)
 {
 }

@@ -9,6 +9,18 @@
 /* The rule's parameters. */
 const volatile soft parameters[MAX_PARAMETERS] SEC(".rodata.parameters") = {};
 
+/* A path that loses everything stays established. After this many timeouts in a row without an
+ * acknowledgement it is not counted.
+ */
+#define DEAD_TIMEOUTS 2
+
+static inline bool is_held(const struct tcp_sock *tp)
+{
+	const struct subflow *s = (const struct subflow *)tp->inet_conn.icsk_ca_priv;
+
+	return s->magic == MAGIC && s->is_held;
+}
+
 /* Whether a sibling is coupled. A backup is while it has packets in flight: an idle one would only
  * reduce the others' increase.
  */
@@ -19,14 +31,15 @@ static inline bool is_coupled(const struct mptcp_subflow_context *context,
 
 	if (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT)
 		return false;
-	if (!tp->srtt_us)
+	if (!tp->srtt_us || tp->inet_conn.icsk_backoff >= DEAD_TIMEOUTS)
 		return false;
 	/* Without the field (before Linux 6.19 and its backports) a subflow that closes leaves the
 	 * list or changes its state.
 	 */
 	if (bpf_core_field_exists(context->closing) && BPF_CORE_READ_BITFIELD(context, closing))
 		return false;
-	if (BPF_CORE_READ_BITFIELD(context, backup) || BPF_CORE_READ_BITFIELD(context, request_bkup))
+	if (is_held(tp) || BPF_CORE_READ_BITFIELD(context, backup) ||
+	    BPF_CORE_READ_BITFIELD(context, request_bkup))
 		return tp->packets_out > 0;
 	return true;
 }
@@ -79,15 +92,15 @@ static inline void read_path(struct connection *c, u32 k, u32 fields, const stru
 		path->loss_interval = s->loss_interval;
 #endif
 #if READS & MEMORY
-	if (fields & MEMORY && is_ours && s->keeps & MEMORY)
+	if (fields & MEMORY && is_ours && s->keeps_memory)
 		c->memory = s->memory;
 #endif
 #if READS & EQUILIBRIUM_RATE
-	if (fields & EQUILIBRIUM_RATE && is_ours && s->keeps & MEMORY)
+	if (fields & EQUILIBRIUM_RATE && is_ours && s->keeps_memory)
 		path->equilibrium_rate = s->memory.equilibrium_rate;
 #endif
 #if READS & PEAK
-	if (fields & PEAK && is_ours && s->keeps & EPOCH)
+	if (fields & PEAK && is_ours && s->keeps_epoch)
 		path->peak = s->epoch.peak;
 #endif
 #if READS & EPOCH

@@ -60,12 +60,20 @@ typedef struct {
 
 struct tcp_congestion_ops;
 
+enum sock_flags {
+	SOCK_KEEPOPEN = 0,
+};
+
 struct ns_common {
 	u32 inum;
 };
 
 struct netns_ipv4 {
 	const struct tcp_congestion_ops *tcp_congestion_control;
+	u32 sysctl_tcp_wmem[3];
+	u32 sysctl_tcp_keepalive_time;
+	u32 sysctl_tcp_keepalive_intvl;
+	u8 sysctl_tcp_keepalive_probes;
 	u32 sysctl_tcp_notsent_lowat;
 };
 
@@ -90,6 +98,7 @@ struct sock_common {
 	u16 skc_num;
 	u16 skc_family;
 	volatile unsigned char skc_state;
+	unsigned long skc_flags;
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
@@ -98,7 +107,10 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
+	u32 sk_sndbuf;
+	u8 sk_userlocks : 4;
 	u32 sk_pacing_status;
+	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
 };
 
@@ -111,6 +123,7 @@ struct inet_connection_sock {
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	void *icsk_ulp_data;
 	u8 icsk_ca_state : 5;
+	u8 icsk_backoff;
 	u64 icsk_ca_priv[13];
 };
 
@@ -131,6 +144,10 @@ struct tcp_sock {
 	u32 lost;
 	u32 data_segs_out;
 	u32 notsent_lowat;
+	u32 write_seq;
+	u32 keepalive_time;
+	u32 keepalive_intvl;
+	u8 keepalive_probes;
 	u32 rate_delivered;
 	u32 rate_interval_us;
 	u8 is_cwnd_limited : 1;
@@ -139,6 +156,9 @@ struct tcp_sock {
 
 struct mptcp_sock {
 	struct inet_connection_sock sk;
+	u64 write_seq;
+	u64 snd_una;
+	u64 wnd_end;
 	struct list_head conn_list;
 };
 
@@ -168,6 +188,7 @@ struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
 	void (*set_state)(struct sock *sk, u8 new_state);
+	void (*in_ack_event)(struct sock *sk, u32 flags);
 	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	u32 (*undo_cwnd)(struct sock *sk);
@@ -195,6 +216,7 @@ struct bpf_struct_ops_map {
 
 #define TCP_CONG_NON_RESTRICTED 1
 #define TCP_CA_CWR 2
+#define TCP_CA_Recovery 3
 #define TCP_CA_Loss 4
 #define AF_INET 2
 #define TCP_ESTABLISHED 1

@@ -14,11 +14,15 @@ struct subflow {
 	u32 since_loss;
 	u32 between_losses;
 	u32 round_end; /* snd_nxt when this round trip began */
-	u32 round_samples;
+	u16 round_samples;
+	u16 burst_start; /* connection's write_seq where it last had little to send; BURST_UNIT */
+	u16 mean_burst; /* bytes between two such places; BURST_UNIT */
 	u8 needed_windows; /* of the send buffer */
-	u8 is_due; /* the rule, which runs once per round trip, runs at the next acknowledgement */
-	u8 holds; /* slow start does not grow in this round trip */
-	u8 keeps; /* MEMORY or EPOCH, or neither: which of the two the rule keeps */
+	u8 is_due : 1; /* the rule, which runs once per round trip, runs at the next acknowledgement */
+	u8 pauses : 1; /* slow start does not grow in this round trip */
+	u8 is_held : 1; /* the scheduler assigns nothing (hold.h) */
+	u8 keeps_memory : 1;
+	u8 keeps_epoch : 1;
 	union {
 		u64 round_sum_us;
 		u64 rounds; /* acknowledged in the epoch; 2^-32 windows */

@@ -265,7 +265,7 @@ class Table:
     def rates(self, name: str, algorithms: list[str]) -> Iterator[str]:
         """Rows of rates and of their ratio to the best path, which Reno has alone."""
         links = cell(name)
-        paths = [] if name in self.best else [self.runs(links, "reno", k) for k in range(2)]
+        paths = [] if name in self.best else [self.runs(links, "reno", k) for k in range(len(links))]
         found = [self.runs(links, algorithm) for algorithm in algorithms]
         best = max((_mean(runs) for runs in paths), default=float(self.best.get(name, 0)))
         if name not in NAMED:

@@ -22,12 +22,16 @@ SERVER = "10.78.0.1"
 
 @dataclass(frozen=True)
 class Link:
-    """One path: rate in Mbps, round-trip time in ms, loss probability, queue in packets."""
+    """One path: rate in Mbps, round-trip time in ms, loss probability, queue in packets.
+
+    With `policed_bytes` a token bucket of this depth has no queue.
+    """
 
     rate_mbps: float
     rtt_ms: float
     loss: float = 0.0
     queue: int = 100
+    policed_bytes: int = 0
 
 
 def enter(namespace: int) -> None:
@@ -90,10 +94,13 @@ class Pipe:
     """One direction of a link; packets leave in order, `rate_bps` 0 only delays."""
 
     def __init__(
-        self, out: int, delay_s: float, rate_bps: float, queue: int, loss: float, seed: int
+        self, out: int, delay_s: float, link: Link | None = None, seed: int = 0
     ):
-        self.out, self.delay_s, self.rate_bps = out, delay_s, rate_bps
-        self.queue, self.loss = queue, loss
+        self.out, self.delay_s = out, delay_s
+        self.rate_bps = link.rate_mbps * 1e6 if link else 0.0
+        self.queue, self.loss = (link.queue, link.loss) if link else (0, 0.0)
+        self.depth = link.policed_bytes if link else 0
+        self.tokens, self.filled_s = float(self.depth), 0.0
         self.random = random.Random(seed)
         self.free_s = 0.0
         self.departures: deque[float] = deque()
@@ -103,6 +110,13 @@ class Pipe:
         """Accepts or loses a packet."""
         if not self.rate_bps:
             self.packets.append((now + self.delay_s, packet))
+            return
+        if self.depth:
+            refill = (now - self.filled_s) * self.rate_bps / 8
+            self.tokens, self.filled_s = min(self.depth, self.tokens + refill), now
+            if self.tokens >= len(packet):
+                self.tokens -= len(packet)
+                self.packets.append((now + self.delay_s, packet))
             return
         while self.departures and self.departures[0] <= now:
             self.departures.popleft()
@@ -126,10 +140,9 @@ def forward(clients: list[int], server: int, links: list[Link], seed: int, late_
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
     there = [
-        Pipe(server, x.rtt_ms / 2e3, x.rate_mbps * 1e6, x.queue, x.loss, seed * 16 + k)
-        for k, x in enumerate(links)
+        Pipe(server, link.rtt_ms / 2e3, link, seed * 16 + k) for k, link in enumerate(links)
     ]
-    back = [Pipe(d, x.rtt_ms / 2e3, 0, 0, 0, 0) for d, x in zip(clients, links, strict=True)]
+    back = [Pipe(d, x.rtt_ms / 2e3) for d, x in zip(clients, links, strict=True)]
     path_of = dict(zip(clients, there, strict=True))
     late: list[float] = []
     while True:

@@ -11,6 +11,21 @@ NAMED = {
     "p": [Link(20, 20), Link(20, 60, 0.01)],
     "c": [Link(30, 30, queue=30), Link(3, 200, queue=30)],
     "e": [Link(20, 20), Link(20, 60)],
+    "q": [Link(60, 16, queue=150), Link(8, 90, 0.006, 60)],
+    "v3l": [Link(30, 5), Link(30, 200, 0.005)],
+    "v4l": [Link(20, 20), Link(1, 300, 0.01)],
+    "sat": [Link(50, 25), Link(20, 600, 0.002)],
+    "big": [Link(120, 10, queue=250), Link(20, 40, 0.01)],
+    "t6": [Link(100, 1), Link(0.05, 400, queue=10)],
+    "home": [Link(100, 12, queue=100), Link(15, 60, 0.008)],
+    "w1": [Link(12, 30), Link(6, 100, 0.015)],
+    "w2": [Link(16, 25), Link(4, 80, 0.003)],
+    "w3": [Link(35, 12), Link(6, 60, 0.02)],
+    "w4": [Link(30, 15, 0.007), Link(10, 40)],
+    "v5": [Link(8, 20), Link(8, 60), Link(8, 150, 0.005)],
+    "both": [Link(24, 24, 0.003), Link(24, 40, 0.003)],
+    "pol": [Link(40, 20), Link(10, 50, policed_bytes=24000)],
+    "far": [Link(20, 20), Link(20, 300)],
 }
 FRAGMENT_PACKETS = 32768 / 1428
 PACKET_BITS = 12000

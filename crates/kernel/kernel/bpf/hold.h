@@ -1,0 +1,285 @@
+/* Holding back a path whose data would arrive too late.
+ *
+ * Linux' scheduler gives a subflow without data the next fragment of 32 kB, however small its
+ * window is. What the other subflows deliver meanwhile waits at the receiver, and fills the send
+ * buffer and the receive window; a request waits for its last fragment. The scheduler leaves out a
+ * subflow whose pacing rate is 0, so a path is held by SO_MAX_PACING_RATE while the others would
+ * send more than a share of these limits before its fragment arrives.
+ *
+ * A held path gets no acknowledgements. TCP's keepalive probes it once per second, and the program
+ * decides anew at each answer.
+ */
+#pragma once
+
+#include "gather.h"
+
+#define SOL_SOCKET 1
+#define SO_KEEPALIVE 9
+#define SO_MAX_PACING_RATE 47
+#define TCP_KEEPIDLE 4
+#define TCP_KEEPINTVL 5
+#define TCP_KEEPCNT 6
+#define MOST_PROBES 127 /* MAX_TCP_KEEPCNT */
+#define SOCK_SNDBUF_LOCK 1
+
+/* Bytes of write_seq in a unit of burst_start and mean_burst: 128 MB fit. */
+#define BURST_UNIT 4096
+#define LONGEST_BURST 0x8000
+
+/* Less than this that is not acknowledged ends a burst. */
+#define LITTLE (1 << 16)
+
+/* The share of a burst, and of buffer and receive window, that may be sent before a fragment of a
+ * slower path arrives.
+ */
+const volatile u32 hold_share SEC(".rodata.hold") = 4;
+const volatile u32 room_eighths SEC(".rodata.hold") = 2;
+const volatile u32 explore_times SEC(".rodata.hold") = 64;
+
+/* What holding a path changes, for when it is released. */
+struct hold {
+	u64 since_us;
+	u32 keepalive_time; /* jiffies; 0: the namespace's */
+	u32 keepalive_intvl;
+	u8 keepalive_probes;
+	u8 keepalive;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct hold);
+} held SEC(".maps");
+
+u64 holds_begun, holds_refused;
+
+static inline u64 unacknowledged(const struct mptcp_sock *connection)
+{
+	return connection->write_seq - connection->snd_una;
+}
+
+static inline u16 burst_units(const struct mptcp_sock *connection)
+{
+	return connection->write_seq / BURST_UNIT;
+}
+
+/* Called once per round trip: a burst ends where the connection has little left to send. */
+static inline void note_burst(struct sock *sk)
+{
+	const struct mptcp_sock *connection = mptcp_connection(sk);
+	struct subflow *s = subflow_of(sk);
+	u16 units;
+	u64 little;
+
+	if (!connection)
+		return;
+	units = burst_units(connection) - s->burst_start;
+	if (units > LONGEST_BURST)
+		s->burst_start += units - LONGEST_BURST;
+	little = (u32)connection->sk.icsk_inet.sk.sk_sndbuf / 4;
+	if (little > LITTLE)
+		little = LITTLE;
+	if (unacknowledged(connection) >= little || !units)
+		return;
+	s->mean_burst = ((u32)s->mean_burst + units) / 2;
+	s->burst_start = burst_units(connection);
+}
+
+/* Bytes of this burst so far, or of earlier ones. */
+static inline u64 burst_bytes(const struct subflow *s, const struct mptcp_sock *connection)
+{
+	u16 units = burst_units(connection) - s->burst_start;
+
+	return (u64)BURST_UNIT * (units > s->mean_burst ? units : s->mean_burst);
+}
+
+/* Time until what the scheduler assigns next has arrived, us: half a round trip, and one for each
+ * window before it.
+ */
+static inline u64 arrival_us(const struct tcp_sock *tp)
+{
+	u32 window = tp->snd_cwnd ? tp->snd_cwnd : 1, rtt_us = tp->srtt_us >> 3, eighths = 4;
+	u32 unsent = tp->write_seq - tp->snd_nxt, mss = tp->mss_cache ? tp->mss_cache : 1;
+	u32 packets = FRAGMENT_PACKETS + (unsent < (1U << 30) ? unsent / mss : 0);
+
+	/* What is lost is sent again before. */
+	if (BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) >= TCP_CA_Recovery) {
+		packets += tp->packets_out;
+		if (window > tp->snd_ssthresh && tp->snd_ssthresh)
+			window = tp->snd_ssthresh;
+	}
+
+	for (u32 i = 0; i < 6 && window < tp->snd_ssthresh && packets > window; i++) {
+		packets -= window;
+		window = 2 * window < tp->snd_ssthresh ? 2 * window : tp->snd_ssthresh;
+		eighths += 8;
+	}
+	return (u64)rtt_us * (eighths + 8ULL * packets / window) / 8;
+}
+
+/* Bytes that the connection's buffers hold beyond what is needed without this path. */
+static inline u64 largest_buffer(const struct mptcp_sock *connection)
+{
+	const struct sock *sk = &connection->sk.icsk_inet.sk;
+	const struct net *net = sk->__sk_common.skc_net.net;
+	u64 window = connection->wnd_end - connection->snd_una, buffer = sk->sk_sndbuf;
+
+	if (net && !(BPF_CORE_READ_BITFIELD(sk, sk_userlocks) & SOCK_SNDBUF_LOCK))
+		buffer = net->ipv4.sysctl_tcp_wmem[2];
+	return window < buffer ? window : buffer;
+}
+
+static inline void set(struct sock *sk, int level, int option, u32 value)
+{
+	bpf_setsockopt(sk, level, option, &value, sizeof(value));
+}
+
+static __noinline void hold(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct hold *kept = bpf_sk_storage_get(&held, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	u32 none = 0;
+
+	if (!kept || bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &none, sizeof(none))) {
+		__sync_fetch_and_add(&holds_refused, 1);
+		return;
+	}
+	kept->since_us = tp->tcp_mstamp;
+	kept->keepalive_time = tp->keepalive_time;
+	kept->keepalive_intvl = tp->keepalive_intvl;
+	kept->keepalive_probes = tp->keepalive_probes;
+	kept->keepalive = sk->__sk_common.skc_flags >> bpf_core_enum_value(enum sock_flags, SOCK_KEEPOPEN) & 1;
+	set(sk, SOL_SOCKET, SO_KEEPALIVE, 1);
+	set(sk, SOL_TCP, TCP_KEEPIDLE, 1);
+	set(sk, SOL_TCP, TCP_KEEPINTVL, 1);
+	set(sk, SOL_TCP, TCP_KEEPCNT, MOST_PROBES);
+	subflow_of(sk)->is_held = 1;
+	__sync_fetch_and_add(&holds_begun, 1);
+}
+
+/* Sets the keepalive that the socket had. Its times are in jiffies, and one second of them is what
+ * hold() has set.
+ */
+static inline void restore_keepalive(struct sock *sk, const struct hold *kept)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	const struct net *net = sk->__sk_common.skc_net.net;
+	u32 second = tp->keepalive_time, time = kept->keepalive_time;
+	u32 interval = kept->keepalive_intvl, probes = kept->keepalive_probes;
+
+	if (!second || second != tp->keepalive_intvl || !net)
+		return;
+	time = time ? time : net->ipv4.sysctl_tcp_keepalive_time;
+	interval = interval ? interval : net->ipv4.sysctl_tcp_keepalive_intvl;
+	set(sk, SOL_TCP, TCP_KEEPIDLE, time / second);
+	set(sk, SOL_TCP, TCP_KEEPINTVL, interval / second);
+	set(sk, SOL_TCP, TCP_KEEPCNT, probes ? probes : net->ipv4.sysctl_tcp_keepalive_probes);
+	if (!kept->keepalive)
+		set(sk, SOL_SOCKET, SO_KEEPALIVE, 0);
+}
+
+static __noinline void release_path(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct hold *kept = bpf_sk_storage_get(&held, sk, 0, 0);
+
+	set(sk, SOL_SOCKET, SO_MAX_PACING_RATE, ~0U);
+	/* The kernel sets the rate at the next acknowledgement of data. */
+	if (tp->srtt_us)
+		sk->sk_pacing_rate = 8000000ULL * tp->snd_cwnd * tp->mss_cache / tp->srtt_us;
+	if (kept)
+		restore_keepalive(sk, kept);
+	subflow_of(sk)->is_held = 0;
+}
+
+/* Slow start ends where a queue begins (RFC 9406, section 4.2), since the losses at its end would
+ * leave a fragment to a window that is a small part of the one for which it was assigned.
+ */
+static inline void end_slow_start_at_queue(struct tcp_sock *tp, const struct subflow *s)
+{
+	u32 threshold_us = s->base_rtt_us / 8;
+
+	threshold_us = threshold_us < 4000 ? 4000 : threshold_us;
+	if (tp->snd_cwnd < tp->snd_ssthresh && s->base_rtt_us != ~0U &&
+	    (tp->srtt_us >> 3) > s->base_rtt_us + threshold_us)
+		tp->snd_ssthresh = tp->snd_cwnd;
+}
+
+/* Holds or releases a path. The reference is the fastest of the siblings that are coupled and not
+ * held: what all of these send before the next fragment of this path arrives, later than it would
+ * over the fastest, is compared with what the connection can spare.
+ */
+static __noinline void decide_hold(struct sock *sk)
+{
+	const struct mptcp_sock *connection = mptcp_connection(sk);
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct subflow *s = subflow_of(sk);
+	u64 rate = 0, fastest_rate = 0, fastest_us = 0, own_us, late_us, early, spare, burst;
+	const struct hold *kept;
+
+	if (!connection || !hold_share || !tp->srtt_us)
+		return;
+	if (!s->is_held && sk->sk_max_pacing_rate != ~0UL)
+		return;
+	burst = burst_bytes(s, connection);
+	const struct list_head *head = &connection->conn_list, *node = head->next;
+
+	for (u32 i = 0; i < MAX_WALK && node && node != head; i++) {
+		const struct mptcp_subflow_context *context = next_sibling(&node, sk, connection);
+
+		if (!context)
+			continue;
+		const struct tcp_sock *other = KERNEL(tcp_sock, context->tcp_sock);
+
+		if (!is_coupled(context, other) || is_held(other))
+			continue;
+		/* bytes per second */
+		u64 other_rate = 8000000ULL * other->snd_cwnd * other->mss_cache / other->srtt_us;
+
+		rate += other_rate;
+		if (other_rate <= fastest_rate)
+			continue;
+		fastest_rate = other_rate;
+		fastest_us = arrival_us(other);
+		const struct subflow *o = (const struct subflow *)other->inet_conn.icsk_ca_priv;
+
+		if (o->magic == MAGIC)
+			burst = burst_bytes(o, connection);
+	}
+	own_us = arrival_us(tp);
+	late_us = own_us > fastest_us ? own_us - fastest_us : 0;
+	if (!rate)
+		late_us = 0;
+	early = rate * late_us / 1000000;
+	if (largest_windows)
+		limit_unsent_data(sk, late_us > 0);
+	if (late_us)
+		end_slow_start_at_queue(tp, s);
+	spare = largest_buffer(connection);
+	spare = spare * room_eighths / 8;
+	if (burst / hold_share < spare)
+		spare = burst / hold_share;
+	if (!s->is_held) {
+		if (early > spare)
+			hold(sk);
+		return;
+	}
+	kept = bpf_sk_storage_get(&held, sk, 0, 0);
+	if (early < spare * 3 / 4 || !late_us ||
+	    (kept && tp->tcp_mstamp - kept->since_us > explore_times * late_us))
+		release_path(sk);
+}
+
+/* The first decision, before the scheduler uses the path. */
+static inline void begin_hold(struct sock *sk)
+{
+	const struct mptcp_sock *connection = mptcp_connection(sk);
+	struct subflow *s = subflow_of(sk);
+
+	if (!connection)
+		return;
+	s->burst_start = burst_units(connection);
+	s->mean_burst = 0;
+	decide_hold(sk);
+}
