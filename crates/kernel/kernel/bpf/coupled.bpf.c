@@ -19,7 +19,6 @@
  *   does not grow while the application, not the window, limits the sender.
  */
 #include "evaluation.h"
-#include "buffers.h"
 #include "rule.h"
 #include "gather.h"
 #include "hold.h"
@@ -59,7 +58,6 @@ static inline void init_subflow(struct tcp_sock *tp, struct subflow *s)
 	s->pauses = s->is_held = 0;
 	s->keeps_memory = !!(READS & MEMORY);
 	s->keeps_epoch = !!(READS & EPOCH);
-	s->needed_windows = 0;
 	forget_increase(s);
 	s->magic = MAGIC;
 }
@@ -69,14 +67,13 @@ void BPF_PROG(init, struct sock *sk)
 {
 	init_subflow((struct tcp_sock *)sk, subflow_of(sk));
 	remove_group(sk);
-	adapt_buffers(sk);
 	begin_hold(sk);
 }
 
 SEC("struct_ops")
 u32 BPF_PROG(sndbuf_expand, struct sock *sk)
 {
-	return send_buffer_windows(sk);
+	return holds_back && mptcp_connection(sk) ? BUFFER_WINDOWS : KERNELS_WINDOWS;
 }
 
 SEC("struct_ops")
@@ -187,7 +184,6 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 		return;
 	s->round_end = tp->snd_nxt;
 	s->round_samples = 0;
-	adapt_buffers(sk);
 	note_burst(sk);
 	decide_hold(sk);
 }

@@ -1,17 +1,26 @@
-/* Holding back a path whose data would arrive too late.
+/* Holding back a path whose data would arrive too late, and the data that a path has to send.
  *
  * Linux' scheduler gives a subflow without data the next fragment of 32 kB, however small its
  * window is. What the other subflows deliver meanwhile waits at the receiver, and fills the send
- * buffer and the receive window; a request waits for its last fragment. The scheduler leaves out a
- * subflow whose pacing rate is 0, so a path is held by SO_MAX_PACING_RATE while the others would
- * send more than a share of these limits before its fragment arrives.
+ * buffer and the receive window; a request waits for its last fragment (docs/notebook/harm.md).
  *
- * A held path gets no acknowledgements. TCP's keepalive probes it once per second, and the program
- * decides anew at each answer.
+ * The scheduler leaves out a subflow whose pacing rate is 0. So a path is held, by
+ * SO_MAX_PACING_RATE, while the others would send more than the connection can spare before its
+ * next fragment arrives. When a path is held, the scheduler has its earlier rate, and assigns one
+ * more fragment.
+ *
+ * A held path gets no acknowledgements of data. TCP's keepalive probes it once per second, and the
+ * program decides anew at each answer.
  */
 #pragma once
 
 #include "gather.h"
+
+#define SOL_TCP 6
+#define TCP_NOTSENT_LOWAT 25
+#define LARGEST_LIMIT (1U << 30) /* bytes */
+
+#define SK_PACING_NONE 0 /* of sk_pacing_status */
 
 #define SOL_SOCKET 1
 #define SO_KEEPALIVE 9
@@ -26,15 +35,29 @@
 #define BURST_UNIT 4096
 #define LONGEST_BURST 0x8000
 
+/* The most data that the scheduler assigns as a unit: 32 kB in packets of 1500 bytes. */
+#define FRAGMENT_PACKETS 22
+
+/* Size of a socket's send buffer, windows: tcp_sndbuf_expand in the kernel, and here. A buffer of 2
+ * is full while a fragment is late by a round trip.
+ */
+#define KERNELS_WINDOWS 2
+#define BUFFER_WINDOWS 4
+
 /* Less than this that is not acknowledged ends a burst. */
 #define LITTLE (1 << 16)
 
-/* The share of a burst, and of buffer and receive window, that may be sent before a fragment of a
- * slower path arrives.
+/* Set by the loader; 0 leaves all of this to the kernel. */
+const volatile u32 holds_back SEC(".rodata.hold") = 1;
+
+/* The shares of a burst, and of send buffer and receive window, that may be sent before a fragment
+ * of a slower path arrives.
  */
-const volatile u32 hold_share SEC(".rodata.hold") = 4;
-const volatile u32 room_eighths SEC(".rodata.hold") = 2;
-const volatile u32 explore_times SEC(".rodata.hold") = 64;
+#define BURST_SHARE 8
+#define BUFFER_SHARE 2
+
+/* A path that only the buffers hold is tried again after this many times of the lateness. */
+#define RETRY_TIMES 64
 
 /* What holding a path changes, for when it is released. */
 struct hold {
@@ -43,6 +66,7 @@ struct hold {
 	u32 keepalive_intvl;
 	u8 keepalive_probes;
 	u8 keepalive;
+	u8 is_paced;
 };
 
 struct {
@@ -53,6 +77,29 @@ struct {
 } held SEC(".maps");
 
 u64 holds_begun, holds_refused;
+
+/* Limits the unsent data to a window; of a path that is later than another to what keeps it busy: a
+ * part of a packet may wait for an acknowledgement. The socket's limit takes precedence over its
+ * namespace's, so it must not be larger.
+ */
+static inline void limit_unsent_data(struct sock *sk, bool is_late)
+{
+	const struct net *net = sk->__sk_common.skc_net.net;
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	u64 window = (u64)tp->snd_cwnd * tp->mss_cache;
+	u32 limit;
+
+	/* In slow start the next window is twice this one. */
+	if (tp->snd_cwnd < tp->snd_ssthresh)
+		window *= 2;
+	if (is_late)
+		window = 2 * tp->mss_cache;
+	limit = window < LARGEST_LIMIT ? window : LARGEST_LIMIT;
+	if (net && net->ipv4.sysctl_tcp_notsent_lowat < limit)
+		limit = net->ipv4.sysctl_tcp_notsent_lowat;
+	if (tp->notsent_lowat != limit)
+		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, &limit, sizeof(limit));
+}
 
 static inline u64 unacknowledged(const struct mptcp_sock *connection)
 {
@@ -95,9 +142,10 @@ static inline u64 burst_bytes(const struct subflow *s, const struct mptcp_sock *
 }
 
 /* Time until what the scheduler assigns next has arrived, us: half a round trip, and one for each
- * window before it.
+ * window before it. `after_loss`: with what a loss event leaves of the window, a quarter with the
+ * strongest decrease of a rule, which would be too late for what is assigned.
  */
-static inline u64 arrival_us(const struct tcp_sock *tp)
+static inline u64 arrival_us(const struct tcp_sock *tp, bool after_loss)
 {
 	u32 window = tp->snd_cwnd ? tp->snd_cwnd : 1, rtt_us = tp->srtt_us >> 3, eighths = 4;
 	u32 unsent = tp->write_seq - tp->snd_nxt, mss = tp->mss_cache ? tp->mss_cache : 1;
@@ -110,6 +158,8 @@ static inline u64 arrival_us(const struct tcp_sock *tp)
 			window = tp->snd_ssthresh;
 	}
 
+	if (after_loss && window > 1 && window >= tp->snd_ssthresh)
+		window = (window + 3) / 4;
 	for (u32 i = 0; i < 6 && window < tp->snd_ssthresh && packets > window; i++) {
 		packets -= window;
 		window = 2 * window < tp->snd_ssthresh ? 2 * window : tp->snd_ssthresh;
@@ -118,7 +168,9 @@ static inline u64 arrival_us(const struct tcp_sock *tp)
 	return (u64)rtt_us * (eighths + 8ULL * packets / window) / 8;
 }
 
-/* Bytes that the connection's buffers hold beyond what is needed without this path. */
+/* The most bytes that may be unacknowledged: by the receive window, and by the limit of the send
+ * buffer, which grows up to tcp_wmem unless the application has set it.
+ */
 static inline u64 largest_buffer(const struct mptcp_sock *connection)
 {
 	const struct sock *sk = &connection->sk.icsk_inet.sk;
@@ -141,6 +193,8 @@ static __noinline void hold(struct sock *sk)
 	struct hold *kept = bpf_sk_storage_get(&held, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	u32 none = 0;
 
+	if (kept)
+		kept->is_paced = sk->sk_pacing_status != SK_PACING_NONE;
 	if (!kept || bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &none, sizeof(none))) {
 		__sync_fetch_and_add(&holds_refused, 1);
 		return;
@@ -188,8 +242,11 @@ static __noinline void release_path(struct sock *sk)
 	/* The kernel sets the rate at the next acknowledgement of data. */
 	if (tp->srtt_us)
 		sk->sk_pacing_rate = 8000000ULL * tp->snd_cwnd * tp->mss_cache / tp->srtt_us;
-	if (kept)
+	if (kept) {
+		if (!kept->is_paced)
+			sk->sk_pacing_status = SK_PACING_NONE;
 		restore_keepalive(sk, kept);
+	}
 	subflow_of(sk)->is_held = 0;
 }
 
@@ -208,7 +265,8 @@ static inline void end_slow_start_at_queue(struct tcp_sock *tp, const struct sub
 
 /* Holds or releases a path. The reference is the fastest of the siblings that are coupled and not
  * held: what all of these send before the next fragment of this path arrives, later than it would
- * over the fastest, is compared with what the connection can spare.
+ * over the fastest, is compared with what the connection can spare. A pacing rate that a program or
+ * the application has set is left alone.
  */
 static __noinline void decide_hold(struct sock *sk)
 {
@@ -218,7 +276,7 @@ static __noinline void decide_hold(struct sock *sk)
 	u64 rate = 0, fastest_rate = 0, fastest_us = 0, own_us, late_us, early, spare, burst;
 	const struct hold *kept;
 
-	if (!connection || !hold_share || !tp->srtt_us)
+	if (!connection || !holds_back || !tp->srtt_us)
 		return;
 	if (!s->is_held && sk->sk_max_pacing_rate != ~0UL)
 		return;
@@ -241,33 +299,31 @@ static __noinline void decide_hold(struct sock *sk)
 		if (other_rate <= fastest_rate)
 			continue;
 		fastest_rate = other_rate;
-		fastest_us = arrival_us(other);
+		fastest_us = arrival_us(other, false);
 		const struct subflow *o = (const struct subflow *)other->inet_conn.icsk_ca_priv;
 
 		if (o->magic == MAGIC)
 			burst = burst_bytes(o, connection);
 	}
-	own_us = arrival_us(tp);
-	late_us = own_us > fastest_us ? own_us - fastest_us : 0;
-	if (!rate)
-		late_us = 0;
-	early = rate * late_us / 1000000;
-	if (largest_windows)
-		limit_unsent_data(sk, late_us > 0);
+	own_us = arrival_us(tp, true);
+	late_us = rate && own_us > fastest_us ? own_us - fastest_us : 0;
+	limit_unsent_data(sk, late_us > 0);
 	if (late_us)
 		end_slow_start_at_queue(tp, s);
-	spare = largest_buffer(connection);
-	spare = spare * room_eighths / 8;
-	if (burst / hold_share < spare)
-		spare = burst / hold_share;
+	early = rate * late_us / 1000000;
+	burst /= BURST_SHARE;
+	spare = largest_buffer(connection) / BUFFER_SHARE;
+	spare = burst < spare ? burst : spare;
 	if (!s->is_held) {
 		if (early > spare)
 			hold(sk);
 		return;
 	}
 	kept = bpf_sk_storage_get(&held, sk, 0, 0);
-	if (early < spare * 3 / 4 || !late_us ||
-	    (kept && tp->tcp_mstamp - kept->since_us > explore_times * late_us))
+	/* Once it has had a loss a path stays held until its window is twice what holds it. */
+	spare = tp->snd_cwnd < tp->snd_ssthresh ? spare * 3 / 4 : spare / 2;
+	if (!late_us || early < spare ||
+	    (early < burst && kept && tp->tcp_mstamp - kept->since_us > RETRY_TIMES * late_us))
 		release_path(sk);
 }
 

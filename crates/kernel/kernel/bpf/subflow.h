@@ -17,7 +17,6 @@ struct subflow {
 	u16 round_samples;
 	u16 burst_start; /* connection's write_seq where it last had little to send; BURST_UNIT */
 	u16 mean_burst; /* bytes between two such places; BURST_UNIT */
-	u8 needed_windows; /* of the send buffer */
 	u8 is_due : 1; /* the rule, which runs once per round trip, runs at the next acknowledgement */
 	u8 pauses : 1; /* slow start does not grow in this round trip */
 	u8 is_held : 1; /* the scheduler assigns nothing (hold.h) */

@@ -54,26 +54,15 @@ impl Program {
     }
 }
 
-/// Buffers of the subflows of Multipath TCP.
+/// What the programs do beside the rule for the subflows of Multipath TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Buffers {
-    /// Unsent data of one window, a send buffer for as long as the slowest subflow takes to send
-    /// what the scheduler assigns as a unit, at most 64 windows, and pacing with more than 2
-    /// (`bpf/buffers.h`).
+    /// A path whose data would arrive too late is held back, unsent data is limited to a window, and
+    /// the send buffer has 4 windows (`bpf/hold.h`).
     #[default]
-    Large,
-    /// Linux' own: 2 windows, without a limit of unsent data or pacing.
+    Held,
+    /// Linux' own: 2 windows, no limit of unsent data, and no path is held back.
     Linux,
-}
-
-impl Buffers {
-    /// Largest send buffer, in windows; 0 leaves all limits to the kernel.
-    pub(crate) fn largest_windows(self) -> u32 {
-        match self {
-            Buffers::Large => 64,
-            Buffers::Linux => 0,
-        }
-    }
 }
 
 /// Default of [`Choice::min_ssthresh`].
@@ -107,9 +96,9 @@ impl FromStr for Choice {
         })?;
         let (buffers, parameters) = take("buffers=", parameters.split(':'));
         let buffers = match buffers[..] {
-            [] | ["buffers=large"] => Buffers::Large,
+            [] | ["buffers=held"] => Buffers::Held,
             ["buffers=linux"] => Buffers::Linux,
-            _ => bail!("{name}: expected buffers=large or buffers=linux, once"),
+            _ => bail!("{name}: expected buffers=held or buffers=linux, once"),
         };
         let (min_ssthresh, parameters) = take("min_ssthresh=", parameters.into_iter());
         let min_ssthresh = match min_ssthresh[..] {

@@ -11,7 +11,7 @@ use libbpf_rs::{
     libbpf_sys,
 };
 
-use crate::algorithm::{Choice, Program, is_registered};
+use crate::algorithm::{Buffers, Choice, Program, is_registered};
 use crate::doctor::why_rejected;
 use crate::groups::Grouper;
 use crate::pins;
@@ -226,9 +226,9 @@ fn open(choice: &Choice) -> Result<OpenObject> {
                 let bits = values.flat_map(|&value| Soft::from_f64(value).to_bits().to_ne_bytes());
                 initialise(&mut map, &bits.collect::<Vec<u8>>())?;
             }
-            Some(".rodata.buffers") => {
-                let windows = choice.buffers.largest_windows();
-                initialise(&mut map, &windows.to_ne_bytes())?;
+            Some(".rodata.hold") => {
+                let holds_back = u32::from(choice.buffers == Buffers::Held);
+                initialise(&mut map, &holds_back.to_ne_bytes())?;
             }
             Some(".rodata.min_ssthresh") => {
                 initialise(&mut map, &choice.min_ssthresh.to_ne_bytes())?;

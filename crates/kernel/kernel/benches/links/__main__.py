@@ -7,10 +7,12 @@ rate, drop-tail queue, random loss and delay. Socket buffers are limited as by a
 (`--tcp-wmem`, `--tcp-rmem`). An algorithm of anabranch-kernel must be loaded before.
 
 `--kind held` (default) sends without end; `kept` sends 1 MB (`--request-mb`) per request over one
-connection and prints the rate of the requests; `delay` prints the time from write to read of a
-sender that writes as fast as it can, median and 99th percentile; `unshaped` sends over two veth
-links, in pairs with Reno; `windows` is `held` with the mean window and RTT of the lossy path, and
-what they hold up. `--warmup` leaves out their first seconds. `--random 30` takes 30 random cells, a
+connection, `new` over a connection of its own, and prints median and mean time as ratios to the
+best path, and the longest; `wake` makes the first path worse in the middle of the run, and prints
+when another has data, and Mbps after that; `delay` prints the time from write to read of a sender
+that writes as fast as it can, median and 99th percentile; `unshaped` sends over two veth links, in
+pairs with Reno; `windows` is `held` with the mean window and RTT of the lossy path, and what they
+hold up. `--warmup` leaves out their first seconds. `--random 30` takes 30 random cells, a
 clean and a lossy path, and prints what the clean path could send while the lossy one sends a
 fragment (`cells.py`). `--jobs` runs several beds at once; a warning says if packets were late.
 """
@@ -26,6 +28,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -114,23 +117,32 @@ def send_kept(algorithm: str, path: int | None) -> None:
             sock.sendall(bytes(*REQUEST.unpack(request)))
 
 
-def receive_kept(size: int, ready: Any, results: Any, seconds: float) -> None:
-    """Mbps of requests for `size` bytes, one after the other."""
+def send_new(algorithm: str, path: int | None) -> None:
+    """Answers a request over each of many connections."""
+    while True:
+        send_kept(algorithm, path)
+
+
+def receive_requests(size: int, is_new: bool, ready: Any, results: Any, seconds: float) -> None:
+    """Seconds of each request for `size` bytes, one after the other, with pauses of 50 ms."""
     listener = listen()  # open for the joins of further paths
     ready.set()
     sock, _ = listener.accept()
-    start, received, left = time.monotonic(), 0, 0
-    buffer = bytearray(BLOCK * 4)
-    while time.monotonic() < start + seconds:
-        if not left:
-            sock.sendall(REQUEST.pack(size))
-            left = size
-        got = sock.recv_into(buffer, min(left, len(buffer)))
-        if not got:
-            sys.exit("links: the sender has closed the connection")
-        left -= got
-        received += got
-    results.put(received * 8e-6 / (time.monotonic() - start))
+    took, buffer, end = [], bytearray(BLOCK * 4), time.monotonic() + seconds
+    while time.monotonic() < end or len(took) < 8:
+        start, left = time.monotonic(), size
+        sock.sendall(REQUEST.pack(size))
+        while left:
+            got = sock.recv_into(buffer, min(left, len(buffer)))
+            if not got:
+                sys.exit("links: the sender has closed the connection")
+            left -= got
+        took.append(time.monotonic() - start)
+        if is_new:
+            sock.close()
+            sock, _ = listener.accept()
+        time.sleep(0.05)
+    results.put(took)
 
 
 def send_stamped(algorithm: str, path: int | None) -> None:
@@ -158,7 +170,7 @@ def receive_stamped(ready: Any, results: Any, seconds: float) -> None:
     results.put((cuts[49] * 1e3, cuts[98] * 1e3))
 
 
-KINDS = ("held", "kept", "delay", "unshaped", "windows")
+KINDS = ("held", "wake", "kept", "new", "delay", "unshaped", "windows")
 
 
 def measure(bed: Bed, algorithm: str, path: int | None, options: argparse.Namespace) -> Any:
@@ -166,7 +178,9 @@ def measure(bed: Bed, algorithm: str, path: int | None, options: argparse.Namesp
     held = (send_held, partial(receive_held, options.warmup))
     sender, receiver = {
         "held": held,
-        "kept": (send_kept, partial(receive_kept, round(options.request_mb * 1e6))),
+        "wake": held,
+        "kept": (send_kept, partial(receive_requests, round(options.request_mb * 1e6), False)),
+        "new": (send_new, partial(receive_requests, round(options.request_mb * 1e6), True)),
         "delay": (send_stamped, receive_stamped),
         "unshaped": held,
         "windows": held,
@@ -181,6 +195,8 @@ def measure(bed: Bed, algorithm: str, path: int | None, options: argparse.Namesp
         watcher = [inside(bed.client, watch_lossy_path, watched, options.warmup, seconds)]
     try:
         rate = results.get(timeout=seconds * 3 + 20)
+        if options.kind == "wake":
+            return rate, bed.woken_s.value
         return (rate, *watched.get(timeout=20)) if watcher else rate
     finally:
         for process in client, server, *watcher:
@@ -265,7 +281,9 @@ class Table:
     def rates(self, name: str, algorithms: list[str]) -> Iterator[str]:
         """Rows of rates and of their ratio to the best path, which Reno has alone."""
         links = cell(name)
-        paths = [] if name in self.best else [self.runs(links, "reno", k) for k in range(len(links))]
+        paths = (
+            [] if name in self.best else [self.runs(links, "reno", k) for k in range(len(links))]
+        )
         found = [self.runs(links, algorithm) for algorithm in algorithms]
         best = max((_mean(runs) for runs in paths), default=float(self.best.get(name, 0)))
         if name not in NAMED:
@@ -281,6 +299,35 @@ class Table:
         for algorithm, runs in zip(algorithms, found, strict=True):
             each = " ".join(f"{one.result():.1f}" for one in runs)
             yield f"{algorithm} | {_mean(runs):.1f}, {_mean(runs) / best:.2f} | {each}"
+
+    def requests(self, name: str, algorithms: list[str]) -> Iterator[str]:
+        """Rows of the median and mean time of a request as ratios to the best path."""
+        links = cell(name)
+        alone = [self.runs(links, "reno", k) for k in range(len(links))]
+        found = [self.runs(links, algorithm) for algorithm in algorithms]
+        pooled = [[took for one in runs for took in one.result()] for runs in alone]
+        best = min(pooled, key=statistics.mean)
+        median, mean = statistics.median(best), statistics.mean(best)
+        yield f"best path | {median:.3f} s ({mean:.3f}) | {len(best)}"
+        for algorithm, runs in zip(algorithms, found, strict=True):
+            took = [took for one in runs for took in one.result()]
+            ratios = statistics.median(took) / median, statistics.mean(took) / mean
+            longest = f"{max(took):.2f} s of {len(took)}"
+            yield f"{algorithm} | {ratios[0]:.2f} ({ratios[1]:.2f}) | {longest}"
+
+    def wakes(self, name: str, algorithms: list[str]) -> Iterator[str]:
+        """Rows of the seconds after which another path has data when the first becomes worse in the
+        middle of the run, and Mbps after that.
+        """
+        half = self.arguments.warmup = self.arguments.seconds / 2
+        for worse in ("slow", "lossy", "dead"):
+            first, *others = cell(name)
+            links = [replace(first, changes_s=half, worse=worse), *others]
+            found = [self.runs(links, algorithm) for algorithm in algorithms]
+            for algorithm, runs in zip(algorithms, found, strict=True):
+                each = (one.result() for one in runs)
+                seen = ", ".join(f"{woken:.1f} s then {rate:.1f} Mbps" for rate, woken in each)
+                yield f"{worse} | {algorithm} | {seen}"
 
     def delays(self, name: str, algorithms: list[str]) -> Iterator[str]:
         """Rows of the median and the 99th percentile."""
@@ -319,7 +366,12 @@ def main() -> None:
                 print(f"| veth | {row} |", flush=True)
             return
         for name in arguments.cells.split(","):
-            rows = table.delays if arguments.kind == "delay" else table.rates
+            rows = {
+                "delay": table.delays,
+                "wake": table.wakes,
+                "kept": table.requests,
+                "new": table.requests,
+            }.get(arguments.kind, table.rates)
             for row in rows(name, algorithms):
                 print(f"| {name} | {row} |", flush=True)
 

@@ -24,7 +24,8 @@ SERVER = "10.78.0.1"
 class Link:
     """One path: rate in Mbps, round-trip time in ms, loss probability, queue in packets.
 
-    With `policed_bytes` a token bucket of this depth has no queue.
+    With `policed_bytes` a token bucket of this depth has no queue. After `changes_s` from its first
+    packet it is `worse`: "slow" has a tenth of the rate, "lossy" loses 10%, "dead" loses all.
     """
 
     rate_mbps: float
@@ -32,6 +33,8 @@ class Link:
     loss: float = 0.0
     queue: int = 100
     policed_bytes: int = 0
+    changes_s: float = float("inf")
+    worse: str = ""
 
 
 def enter(namespace: int) -> None:
@@ -93,21 +96,29 @@ def tun(namespace: int, name: str) -> int:
 class Pipe:
     """One direction of a link; packets leave in order, `rate_bps` 0 only delays."""
 
-    def __init__(
-        self, out: int, delay_s: float, link: Link | None = None, seed: int = 0
-    ):
+    def __init__(self, out: int, delay_s: float, link: Link | None = None, seed: int = 0):
         self.out, self.delay_s = out, delay_s
         self.rate_bps = link.rate_mbps * 1e6 if link else 0.0
         self.queue, self.loss = (link.queue, link.loss) if link else (0, 0.0)
         self.depth = link.policed_bytes if link else 0
         self.tokens, self.filled_s = float(self.depth), 0.0
+        self.link, self.changes_s = link, float("inf")
         self.random = random.Random(seed)
         self.free_s = 0.0
         self.departures: deque[float] = deque()
         self.packets: deque[tuple[float, bytes]] = deque()
 
+    def change(self, link: Link, now: float) -> None:
+        """Makes the link worse when its time has come."""
+        self.changes_s = min(self.changes_s, now + link.changes_s)
+        if now >= self.changes_s:
+            self.rate_bps = link.rate_mbps * 1e6 / (10 if link.worse == "slow" else 1)
+            self.loss = {"lossy": 0.1, "dead": 1.0}.get(link.worse, self.loss)
+
     def offer(self, packet: bytes, now: float) -> None:
         """Accepts or loses a packet."""
+        if self.link and self.link.worse:
+            self.change(self.link, now)
         if not self.rate_bps:
             self.packets.append((now + self.delay_s, packet))
             return
@@ -135,13 +146,15 @@ class Pipe:
                 os.write(self.out, packet)
 
 
-def forward(clients: list[int], server: int, links: list[Link], seed: int, late_s: Any) -> None:
-    """Forwards packets until it is ended; notes the 99th percentile of lateness."""
+def forward(
+    clients: list[int], server: int, links: list[Link], seed: int, late_s: Any, woken_s: Any
+) -> None:
+    """Forwards packets until it is ended; notes the 99th percentile of lateness, and how long after
+    the first path's change another path carries data.
+    """
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
-    there = [
-        Pipe(server, link.rtt_ms / 2e3, link, seed * 16 + k) for k, link in enumerate(links)
-    ]
+    there = [Pipe(server, link.rtt_ms / 2e3, link, seed * 16 + k) for k, link in enumerate(links)]
     back = [Pipe(d, x.rtt_ms / 2e3) for d, x in zip(clients, links, strict=True)]
     path_of = dict(zip(clients, there, strict=True))
     late: list[float] = []
@@ -160,6 +173,9 @@ def forward(clients: list[int], server: int, links: list[Link], seed: int, late_
                 # The address of a packet to the client says which path: 10.77.k.1.
                 pipe = path_of[device] if device != server else back[packet[18]]
                 pipe.offer(packet, time.monotonic())
+                after_s = time.monotonic() - there[0].changes_s
+                if pipe in there[1:] and len(packet) > 500 and after_s > 0 > woken_s.value:
+                    woken_s.value = after_s
         now = time.monotonic()
         for pipe in there + back:
             pipe.deliver(now, late)
@@ -174,6 +190,7 @@ class Bed:
     def __init__(self, links: list[Link], seed: int, sysctls: dict[str, str], veth: bool = False):
         self.client, self.server = new_namespace(), new_namespace()
         self.late_s = multiprocessing.Value("d", 0.0)
+        self.woken_s = multiprocessing.Value("d", -1.0)
         self.forwarder = None
         self.devices: list[int] = []
         count = len(links)
@@ -195,7 +212,9 @@ class Bed:
                 ],
                 {},
             )
-            self.forwarder = inside(self.client, forward, clients, server, links, seed, self.late_s)
+            self.forwarder = inside(
+                self.client, forward, clients, server, links, seed, self.late_s, self.woken_s
+            )
         for host in self.client, self.server:
             configure(host, ["mptcp limits set subflow 4 add_addr_accepted 4"], {})
 
