@@ -9,8 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 use tracing::{error, info, warn};
 
-use super::gateway::{Gateway, observe};
-use super::monitor::{Monitor, PERIOD};
+use super::monitor::{Monitor, PERIOD, observe};
 use super::server::{self, Server};
 use super::service;
 use super::status::Reload;
@@ -18,6 +17,7 @@ use crate::config::difference::{Differs, RESTART, difference};
 use crate::config::read::{self, Config, Valid};
 use crate::config::{Carrier, Operation, check};
 use crate::counters::Counters;
+use crate::gateway::Gateway;
 use crate::tls::Identity;
 
 /// Longest time of a gateway's tasks to end once everything is closed.
