@@ -26,9 +26,6 @@ pub trait Gateway: Sized {
         Self::start_on(Arc::new(Kernel), config, identity, counters).await
     }
     /// [`Gateway::start`] on this network.
-    ///
-    /// # Errors
-    /// The errors of [`Gateway::start`].
     async fn start_on(
         network: Arc<dyn Network>,
         config: Self::Config,

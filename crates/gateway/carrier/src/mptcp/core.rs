@@ -97,9 +97,6 @@ impl Core {
     }
 
     /// Waits until `take` returns something, which it may after `change`.
-    ///
-    /// # Errors
-    /// If the tunnel is closed, and nothing is left of it.
     pub async fn wait<T>(
         &self,
         change: &Notify,
@@ -141,9 +138,6 @@ impl Core {
     }
 
     /// Checks that the tunnel is open.
-    ///
-    /// # Errors
-    /// If it is closed.
     pub fn check(&self) -> Result<(), Closed> {
         self.closed.borrow().clone().map_or(Ok(()), Err)
     }
@@ -232,9 +226,6 @@ impl Core {
 
     /// Sets the congestion control again: a route with `congctl` replaces that of a socket when it
     /// connects or is accepted, and when a subflow is added.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn choose_rule(&self) -> io::Result<()> {
         let choose = |lane| match &*self.socket(lane) {
             Some(socket) => socket.set_tcp_congestion(self.rule.as_bytes()),

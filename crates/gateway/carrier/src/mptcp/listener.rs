@@ -86,9 +86,6 @@ impl Listener {
     }
 
     /// The next tunnel whose peer has proved one of the pinned keys.
-    ///
-    /// # Errors
-    /// If the listener itself fails.
     pub async fn accept(&self) -> anyhow::Result<(Tunnel, PublicKey)> {
         let next = self.tunnels.lock().await.recv().await;
         next.context("the socket of TCP has failed")

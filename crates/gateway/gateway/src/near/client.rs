@@ -38,9 +38,6 @@ impl Client {
 }
 
 /// Destination and payload of a client's datagram. Fragments are refused, as the RFC permits.
-///
-/// # Errors
-/// If it is none.
 pub fn decode_datagram(mut datagram: Bytes) -> Result<(Destination, Bytes), Malformed> {
     if datagram.len() < 3 || datagram[..3] != [0, 0, 0] {
         return Err(Malformed("not a datagram of SOCKS5, or a fragment"));

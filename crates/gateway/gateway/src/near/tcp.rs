@@ -37,9 +37,6 @@ pub async fn forward(
 }
 
 /// Opens a destination's side by the rules, unless the client leaves before.
-///
-/// # Errors
-/// The reply for the client.
 pub async fn open(
     shared: &Arc<Shared>,
     to: &Destination,

@@ -17,9 +17,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LARGEST: u64 = 16 << 20;
 
 /// Prints the status of the gateway at an address, or of the one with this configuration.
-///
-/// # Errors
-/// If no gateway answers there.
 pub fn status(from: &str, json: bool) -> anyhow::Result<()> {
     let address = match from.parse() {
         Ok(address) => address,

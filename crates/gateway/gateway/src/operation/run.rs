@@ -27,9 +27,6 @@ const CLOSE: Duration = Duration::from_secs(3);
 const DRAIN_CHECK: Duration = Duration::from_millis(50);
 
 /// Runs a gateway until a signal ends it.
-///
-/// # Errors
-/// If it cannot start.
 pub fn run<G: Gateway>(file: &Path, valid: Valid<G::Config>) -> anyhow::Result<ExitCode> {
     warnings(&valid.warnings);
     check::raise();
@@ -124,9 +121,6 @@ impl<'f, G: Gateway> Process<'f, G> {
     }
 
     /// Observes the gateway every second and reloads on SIGHUP, until a signal ends it.
-    ///
-    /// # Errors
-    /// If the gateway fails.
     async fn serve(&mut self, signals: &mut Signals) -> anyhow::Result<()> {
         let period = service::watchdog().map_or(PERIOD, |watchdog| watchdog.min(PERIOD));
         let mut ticks = interval(period);

@@ -50,9 +50,6 @@ impl Current {
 
 impl Decoder {
     /// Takes the next piece from the front of these bytes; `None` if they are used up.
-    ///
-    /// # Errors
-    /// If there is no such kind, or a body has a wrong length.
     pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<Piece<'a>>, String> {
         loop {
             let Some(current) = &mut self.current else {

@@ -70,9 +70,6 @@ impl Incoming {
     }
 
     /// Takes data from the peer.
-    ///
-    /// # Errors
-    /// If it was not allowed to send it.
     pub fn receive(&mut self, position: u64, bytes: &[u8]) -> Result<(), String> {
         let end = position.checked_add(bytes.len() as u64);
         let end = end.filter(|end| *end <= self.end.unwrap_or(self.limit));
