@@ -11,10 +11,10 @@ use socket2::Socket;
 use tokio::sync::{Notify, watch};
 
 use super::kappa::Kappas;
-use super::mux::{Lane, Limits, Mux, Role};
+use super::mux::{Lane, Mux, Role};
 use super::paths::{Paths, whole};
 use super::socket::raise_buffers;
-use crate::Closed;
+use crate::{Closed, Limits};
 
 /// Shared state of a tunnel. Locks are taken in this order: one of `sockets`, `paths`, `stalled`,
 /// `mux`. A holder of one takes only later ones, as `can_join` does, and never two sockets.
@@ -294,12 +294,8 @@ mod tests {
             let name = socket.tcp_congestion().expect("a name");
             String::from_utf8(name).expect("ASCII")
         };
-        let limits = Limits {
-            streams: 1,
-            stream_bytes: 1,
-            tunnel_bytes: 1,
-        };
-        let core = Core::new(socket, "reno", (Role::Far, limits), Paths::far(), None);
+        let end = (Role::Far, Limits::default());
+        let core = Core::new(socket, "reno", end, Paths::far(), None);
         // As a route with `congctl` does. Every kernel has these two.
         same.set_tcp_congestion(b"cubic").expect("registered");
         core.choose_rule().expect("registered");

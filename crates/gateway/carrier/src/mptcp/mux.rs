@@ -27,7 +27,7 @@ use std::task::Waker;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::config;
+use crate::config::Limits;
 use crate::window::{FIRST, Windows};
 use express::Express;
 use frame::Kind;
@@ -45,29 +45,6 @@ const VERSION: u8 = 3;
 /// Data of a TLS record, bytes: the size of a transmission, unless frames about streams and a
 /// datagram are larger.
 pub const RECORD: usize = 16 << 10;
-
-/// Limits of a tunnel.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Most streams that each side may have open.
-    pub streams: usize,
-    /// Most data queued of a stream, bytes.
-    pub stream_bytes: usize,
-    /// Most data queued of all streams beyond 16 KiB of each, and most by which their windows may
-    /// grow together, bytes.
-    pub tunnel_bytes: usize,
-}
-
-impl Limits {
-    /// These limits of the tunnel.
-    pub fn new(limits: &config::Limits) -> Limits {
-        Limits {
-            streams: limits.streams,
-            stream_bytes: limits.buffer_bytes,
-            tunnel_bytes: limits.tunnel_buffer_bytes,
-        }
-    }
-}
 
 /// End of the tunnel, which decides the numbers of the streams that it opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +69,8 @@ impl Role {
 #[derive(Debug)]
 pub struct Mux {
     role: Role,
+    /// The tunnel's buffer is what may be queued of all streams beyond 16 KiB of each, and by which
+    /// their windows may grow together.
     limits: Limits,
     /// Ends of the connections, in the order of [`Lane::ALL`].
     ends: [Ends; 2],
@@ -180,8 +159,8 @@ impl Mux {
             opened: VecDeque::new(),
             sending: Datagrams::default(),
             received: Datagrams::default(),
-            room: limits.tunnel_bytes,
-            windows: Windows::in_order(limits.tunnel_bytes as u64),
+            room: limits.tunnel_buffer_bytes,
+            windows: Windows::in_order(limits.tunnel_buffer_bytes as u64),
             accepted_bytes: 0,
             unsent_bytes: 0,
             is_closed: false,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_carrier::keys::KeyPair;
-use anabranch_carrier::mptcp::mux::{self, Lane, Limits, Mux, Role, Token};
+use anabranch_carrier::mptcp::mux::{self, Lane, Mux, Role, Token};
 use anabranch_carrier::tls::{Identity, SERVER_NAME};
-use anabranch_carrier::{Listener, Tunnel};
+use anabranch_carrier::{Limits, Listener, Tunnel};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
@@ -20,8 +20,9 @@ const NOTHING: [u8; 0] = [];
 
 const LIMITS: Limits = Limits {
     streams: 4,
-    stream_bytes: 40_000,
-    tunnel_bytes: 200_000,
+    buffer_bytes: 40_000,
+    tunnel_buffer_bytes: 200_000,
+    handshake: Duration::ZERO,
 };
 
 /// A far, and two peers that it trusts.

@@ -46,7 +46,7 @@ pub fn identities() -> (Arc<Identity>, Arc<Identity>, PublicKey) {
 
 /// Both ends of a tunnel.
 pub async fn tunnel(limits: Limits) -> (Tunnel, Tunnel, Listener) {
-    tunnel_between(limits.clone(), limits).await
+    tunnel_between(limits, limits).await
 }
 
 /// Both ends of a tunnel, with limits of their own.

@@ -195,20 +195,16 @@ mod tests {
         let path = |name: &str, received_mbps| PathStatus {
             name: name.to_owned(),
             condition: Condition::Up,
-            local: None,
             sent_mbps: 0.5,
             received_mbps,
             share: 0.75,
             rtt_ms: Some(20.04),
-            base_rtt_ms: None,
             loss: 0.0123,
             window_packets: 12.4,
             mtu_bytes: 1452,
             sent_bytes: 1_000_000,
             received_bytes: 500_000,
-            sent_packets: 0,
-            lost_packets: 0,
-            deaths: 0,
+            ..PathStatus::default()
         };
         let status = Status {
             role: "near".to_owned(),

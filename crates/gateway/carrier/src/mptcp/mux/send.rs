@@ -169,7 +169,7 @@ impl Mux {
         if stream.outgoing.state != SendState::Open || self.is_closed {
             return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
         }
-        let limit = self.limits.stream_bytes.max(1);
+        let limit = self.limits.buffer_bytes.max(1);
         let queued = stream.outgoing.queue(bytes, limit, &mut self.room);
         if queued == 0 && !bytes.is_empty() {
             stream.outgoing.wait(cx);
