@@ -1,6 +1,6 @@
 //! Memory of a tunnel's streams. A process of its own, for its allocator.
 
-#[path = "quic/support.rs"]
+#[path = "support.rs"]
 #[expect(dead_code, reason = "shared with the tests of quic")]
 mod support;
 
@@ -71,7 +71,7 @@ async fn opened(tunnel: &Tunnel) -> Stream {
 async fn a_thousand_stalled_streams_have_their_first_windows_and_stop_no_other() {
     const STREAMS: usize = 1000;
     let _alone = ALONE.lock().await;
-    let (near_identity, far_identity) = identities();
+    let (near_identity, far_identity, _) = identities();
     let (listener, address) = support::listen(&far_identity).await;
     let pair = pair_at(listener, near(address, vec![path(A)]), &near_identity).await;
     let before = allocated();
@@ -99,7 +99,7 @@ async fn a_thousand_stalled_streams_have_their_first_windows_and_stop_no_other()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_that_ignores_its_credit_fills_no_more_than_is_stated() {
     let _alone = ALONE.lock().await;
-    let (near_identity, far_identity) = identities();
+    let (near_identity, far_identity, _) = identities();
     let mut config = support::far();
     let limits = &mut config.settings.limits;
     limits.tunnel_buffer_bytes = 4 << 20;
