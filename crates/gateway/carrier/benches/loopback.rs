@@ -1,8 +1,8 @@
 //! Goodput on loopback of a tunnel over one path, with `quic` also over two, beside that of the
 //! library alone: noq, or TLS over TCP.
 //!
-//! `cargo bench -p anabranch-carrier --bench loopback [-- CARRIER] [MEGABYTES]`; with `library` among
-//! the words one run of the library alone, and nothing but its Mbit/s.
+//! `cargo bench -p anabranch-carrier --bench loopback [-- CARRIER] [MEGABYTES]`; with `library`
+//! among them one run of the library alone, and nothing but its Mbit/s.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What holds of tunnels over either carrier.
+//! Laws of tunnels over either carrier.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -66,7 +66,7 @@ async fn a_stream_dropped_before_it_is_shut_down_is_reset_and_not_ended(carrier:
     accepted.read_exact(&mut [0; 4]).await.expect("data");
     drop(opened);
     assert!(is_reset(accepted.read(&mut [0; 9]).await));
-    // Its writer fails too, because nobody reads.
+    // The writer fails too, because nobody reads.
     let endless = async { while accepted.write_all(&[0; 1000]).await.is_ok() {} };
     timeout(PATIENCE, endless).await.expect("an error");
     // The peer has ended, and waits for an answer that will not come.

@@ -28,7 +28,7 @@ pub async fn adjust(tunnel: &Tunnel, itcp: Option<Adjust>) {
     }
 }
 
-/// What a tunnel holds at a time.
+/// State of a tunnel that a sample is taken of.
 struct Held {
     /// Data accepted and never sent, bytes.
     unsent_bytes: u64,
@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    /// What gives this sample: a quarter of the window on a path of half the rate per packet, and
+    /// State that gives this sample: a quarter of the window on a path of half the rate per packet, and
     /// the rest so that the sum of the expected rates is the sample's; and a path that is not open.
     fn held(sample: &BufferSample) -> Held {
         let (first, second) = (sample.window / 4.0, sample.window * 3.0 / 4.0);
