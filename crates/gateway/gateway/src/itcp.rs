@@ -126,8 +126,9 @@ mod tests {
         }
     }
 
-    /// State that gives this sample: a quarter of the window on a path of half the rate per packet, and
-    /// the rest so that the sum of the expected rates is the sample's; and a path that is not open.
+    /// State that gives this sample: a quarter of the window on a path of half the rate per packet,
+    /// and the rest so that the sum of the expected rates is the sample's; and a path that is not
+    /// open.
     fn held(sample: &BufferSample) -> Held {
         let (first, second) = (sample.window / 4.0, sample.window * 3.0 / 4.0);
         let first_rate = first / (2.0 * sample.base_rtt);
