@@ -261,8 +261,8 @@ fn shared(
                 flow.packet_bytes.get()
             };
             shared.packet_bytes = shared.packet_bytes.min(bytes.into());
-            let first = flow.count.get() * scenario.tcp.initial_window_packets.get();
-            shared.first_windows += f64::from(first);
+            let first = f64::from(scenario.tcp.initial_window_packets.get());
+            shared.first_windows += f64::from(flow.count.get()) * first;
         }
     }
     shared

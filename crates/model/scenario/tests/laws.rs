@@ -1,5 +1,7 @@
 //! Laws of every scenario: what is written can be read, the schema agrees, nothing panics.
 
+use std::collections::BTreeSet;
+
 use anabranch_scenario::{Profile, Recovery, RtoFloor, Scenario, Scheduler, Tcp, schema};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -258,6 +260,69 @@ fn no_table_takes_an_unknown_key() {
             );
             assert!(!accepts(&schema, &schema, &bad), "{example}: {table}");
         }
+    }
+}
+
+/// Every number of the examples, also set to less and more than its key takes: each end of the range
+/// that the error prints is taken, or refused for another reason.
+#[test]
+fn a_range_in_an_error_is_that_of_its_key() {
+    let mut ranges = 0;
+    for example in EXAMPLES {
+        let good = json(&load(example, &[]).to_toml().replace("= inf", "= 1e9"));
+        let outside = ["-1", "0", "0.5", "1e5", "1e300"];
+        for key in numbers(&good, String::new()) {
+            let said = |value: &str| {
+                let text = std::fs::read_to_string(path(example)).expect("it is in the tree");
+                let set = [(key.clone(), value.to_owned())];
+                let read = Scenario::parse(text.as_bytes(), &path(example), &set);
+                read.err()
+                    .map(|error| error.to_string())
+                    .unwrap_or_default()
+            };
+            let errors: BTreeSet<String> = outside.iter().map(|value| said(value)).collect();
+            for range in errors.iter().filter_map(|error| range(error)) {
+                ranges += 1;
+                for end in &range {
+                    let again = said(end);
+                    let same = self::range(&again).as_ref() == Some(&range);
+                    let same = same && again.ends_with(&format!("got {end}"));
+                    assert!(!same, "{example}: {key} = {end}: {again}");
+                }
+            }
+        }
+    }
+    assert!(ranges > 30, "{ranges}");
+}
+
+/// The ends in "expected [a whole number from] A to B ...".
+fn range(error: &str) -> Option<[String; 2]> {
+    let words: Vec<&str> = error.split_once("expected ")?.1.split([' ', ',']).collect();
+    let to = words.iter().position(|word| *word == "to")?;
+    let ends = [words[to - 1].to_owned(), words.get(to + 1)?.to_string()];
+    ends.iter()
+        .all(|end| end.parse::<f64>().is_ok())
+        .then_some(ends)
+}
+
+/// The key of every number.
+fn numbers(value: &Value, key: String) -> Vec<String> {
+    match value {
+        Value::Number(_) => vec![key],
+        Value::Object(table) => {
+            let dot = if key.is_empty() { "" } else { "." };
+            let inner = table
+                .iter()
+                .flat_map(|(name, value)| numbers(value, format!("{key}{dot}{name}")));
+            inner.collect()
+        }
+        Value::Array(list) => {
+            let inner = list.iter().enumerate();
+            inner
+                .flat_map(|(i, value)| numbers(value, format!("{key}[{i}]")))
+                .collect()
+        }
+        _ => Vec::new(),
     }
 }
 
