@@ -168,8 +168,8 @@ fn what_is_written_has_every_key_of_the_endpoints() {
     }
 }
 
-/// 12 Mbps are 1000 packets per s. In 50 ms 51 are on the wire, and 100 in the queue: a ring of 48 B
-/// with room for 256, which grows while the one of 128 is there, and one of 16 B for 128. 51
+/// 12 Mbps are 1000 packets per s. In 50 ms 51 are on the wire, and 100 in the queue: a ring of 48
+/// B with room for 256, which grows while the one of 128 is there, and one of 16 B for 128. 51
 /// acknowledgements: 64 x 48 B. The window may be 100 + 100 + 1; twice that in slow start, and 1000
 /// in a timeout of 1 s: bits of three rings of 32 words, for 22 of 64 and one more. 1.2 times that
 /// with 1280 B for the user and 2304 B for its path. 100 samples of user, path and link, 48, 72 and
@@ -263,8 +263,8 @@ fn no_table_takes_an_unknown_key() {
     }
 }
 
-/// Every number of the examples, also set to less and more than its key takes: each end of the range
-/// that the error prints is taken, or refused for a reason other than a range.
+/// Every number of the examples, set to less and more than its key takes: each end of the range that
+/// the error prints is taken, or refused for a reason other than a range.
 #[test]
 fn a_range_in_an_error_is_that_of_its_key() {
     let mut ranges = 0;
