@@ -263,8 +263,8 @@ fn no_table_takes_an_unknown_key() {
     }
 }
 
-/// Every number of the examples, set to less and more than its key takes: each end of the range that
-/// the error prints is taken, or refused for a reason other than a range.
+/// Every number of the examples, set to less and more than its key takes: each end of the range
+/// in the error is taken, or refused for a reason other than a range.
 #[test]
 fn a_range_in_an_error_is_that_of_its_key() {
     let mut ranges = 0;

@@ -140,8 +140,8 @@ macro_rules! bounded {
     )+};
 }
 
-/// Checks the ends of a key. Its inner type says what is `wrong` otherwise, but [`Count`] has ends of
-/// its own, which are not those of the key.
+/// Checks the ends of a key. Its inner type says what is `wrong` otherwise, but [`Count`] has ends
+/// of its own, which are not those of the key.
 fn within(x: f64, min: f64, max: f64, unit: &str, wrong: Option<String>) -> Result<(), String> {
     match wrong {
         Some(said) if !said.contains("whole number") => Err(said),
