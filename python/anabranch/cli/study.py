@@ -10,6 +10,8 @@ from anabranch.cli import tables
 from anabranch.cli.notes import can_resume, note, warn
 from anabranch.cli.options import Force, Jobs, Json, Record, algorithms, out_option
 from anabranch.files import output, refuse_full
+from anabranch.record import check as check_record
+from anabranch.record import update
 from anabranch.scenario import ScenarioError
 
 if TYPE_CHECKING:
@@ -84,6 +86,7 @@ def study_command(
     if chosen == ["list"]:
         _list([open_study(name) for name in known_studies()], as_json)
         return
+    check_record(record, "study", "measure", "case")
     opened = [open_study(name) for name in chosen]
     check_backend(opened, on)
     if store:
@@ -98,9 +101,12 @@ def study_command(
     if out:
         note(f"Tables and figures are in {out}")
     if record:
+        anew = every and rules is None
         from anabranch.study.report import record as recorded
 
-        record.write_text(recorded([outcome.as_dict() for outcome in found]), encoding="utf-8")
+        update(
+            record, recorded([outcome.as_dict() for outcome in found]), names=3, whole=1, anew=anew
+        )
     failed = sum(len(outcome.failures) for outcome in found)
     if failed:
         note(f"anabranch: {failed} runs failed")
