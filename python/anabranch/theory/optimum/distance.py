@@ -123,13 +123,8 @@ def price_spread(
 
 def _users(best: Optimum) -> list[tuple[str, int]]:
     """Flow and number of each user of a network."""
-    seen: dict[str, int] = {}
-    made = []
-    for flow in best.network.flows:
-        number = seen.get(flow, 0)
-        made.append((flow, number))
-        seen[flow] = number + 1
-    return made
+    flows = pd.Series(best.network.flows, dtype=object)
+    return list(zip(flows, flows.groupby(flows).cumcount(), strict=True))
 
 
 def _delay_based(result: Result, algorithm: str) -> set[str]:
