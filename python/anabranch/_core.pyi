@@ -234,7 +234,7 @@ def schema() -> str:
 # ------------------------------------------------------------------ runs
 
 def columns() -> dict[str, dict[str, tuple[str, str]]]:
-    """By table and column of `Tables`: the JSON type of an entry, and its meaning and unit."""
+    """By table and column of a run: the JSON type of an entry, and its meaning and unit."""
 
 class Session:
     """A run of the simulator that stands still between calls, so that an agent can set windows."""

@@ -143,10 +143,10 @@ def _run(
 
 def _table(found: "Outcome") -> None:
     entries = found.study.entries
-    columns = [(column, found.cell(column)) for column in found.columns]
-    table = tables.new_table("rule", right=[column.title for column, _ in columns])
-    for rule in found.rules:
-        table.add_row(rule, *(cells.get(rule, "-") for _, cells in columns))
+    (rule, *heads), rows = found.in_words()
+    table = tables.new_table(rule, right=heads)
+    for row in rows:
+        table.add_row(*row)
     count = len(found.seeds)
     seeds = "one seed" if count == 1 else f"mean ± 95 % interval over {count} seeds"
     heading = f"{found.study.name}: {entries.title}, on {found.backend}, {seeds}"
