@@ -1,6 +1,6 @@
 //! Coupled paths: groups, each a connection of its own to the rule.
 
-use crate::common::{ack, close};
+use crate::common::{ack, all_rules, close};
 use anabranch_control::{Ack, Algorithm, AnyController, Coupling};
 use proptest::prelude::*;
 
@@ -10,6 +10,25 @@ fn controller(spec: &str, paths: usize) -> AnyController {
 
 fn groups(controller: &AnyController, paths: usize) -> Vec<usize> {
     (0..paths).map(|r| controller.group(r)).collect()
+}
+
+/// Whether path `r` evolves with these events bit for bit as in a controller of this coupling, in
+/// which no path is silent.
+fn evolves_as(
+    controller: &AnyController,
+    coupling: Coupling,
+    r: usize,
+    mut now: f64,
+    events: &[(f64, Event)],
+) -> bool {
+    let (mut one, mut other) = (controller.clone(), controller.clone());
+    other.set_coupling(coupling);
+    events.iter().all(|(after, event)| {
+        now += after;
+        apply(&mut one, r, now, event);
+        apply(&mut other, r, now, event);
+        (one.window(r), one.ssthresh(r)) == (other.window(r), other.ssthresh(r))
+    })
 }
 
 /// An event of a path in a random history.
@@ -68,6 +87,42 @@ proptest! {
             prop_assert_eq!(together.ssthresh(r), alone[r].ssthresh(0));
         }
         prop_assert_eq!(groups(&together, paths), (0..paths).collect::<Vec<_>>());
+    }
+
+    /// For every rule, whatever happened before: once each sibling had two timeouts in a row or was
+    /// closed, the living path's window and ssthresh have the bits of a connection's with that path
+    /// alone, which is what `coupling=never` makes of each path. After one timeout, and once something
+    /// was acknowledged on the siblings, they are those of a connection that couples all paths.
+    #[test]
+    fn a_sibling_counts_until_it_is_silent_and_again_when_it_is_heard(
+        paths in 2usize..5, living in 0usize..4, closed in 0usize..8,
+        before in prop::collection::vec((0usize..4, 0.0..0.3, any_event()), 1..100),
+        after in prop::collection::vec((0.0..0.3, any_event()), 1..50),
+    ) {
+        let living = living % paths;
+        let siblings: Vec<usize> = (0..paths).filter(|&r| r != living).collect();
+        for (info, rule) in all_rules() {
+            let mut one = rule.controller(paths, 10.0);
+            let mut now = 0.0;
+            for (r, after, event) in &before {
+                now += after;
+                apply(&mut one, r % paths, now, event);
+            }
+            // What was acknowledged ends a row of timeouts.
+            for &r in &siblings {
+                apply(&mut one, r, now, &Event::Ack { packets: 1, rtt: 0.1 });
+                one.on_timeout(r);
+            }
+            prop_assert!(evolves_as(&one, Coupling::Always, living, now, &after), "{}: one timeout", info.name);
+            for &r in &siblings {
+                if closed >> r & 1 == 0 { one.on_timeout(r) } else { one.on_silence(r) }
+            }
+            prop_assert!(evolves_as(&one, Coupling::Never, living, now, &after), "{}: silent", info.name);
+            for &r in &siblings {
+                apply(&mut one, r, now, &Event::Ack { packets: 1, rtt: 0.1 });
+            }
+            prop_assert!(evolves_as(&one, Coupling::Always, living, now, &after), "{}: heard", info.name);
+        }
     }
 
     /// A group that holds every path is the rule as published.
