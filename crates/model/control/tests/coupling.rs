@@ -125,6 +125,31 @@ proptest! {
         }
     }
 
+    /// Of every rule, with memory or without: the others evolve bit for bit as in a connection that
+    /// never had the path, whichever its place is.
+    #[test]
+    fn several_paths_evolve_as_if_a_silent_one_were_not_there(
+        paths in 2usize..4, silent in 0usize..4,
+        history in prop::collection::vec((0usize..4, 0.0..0.3, any_event()), 1..100),
+    ) {
+        let silent = silent % (paths + 1);
+        for (info, rule) in all_rules() {
+            let (mut with, mut without) = (rule.controller(paths + 1, 10.0), rule.controller(paths, 10.0));
+            apply(&mut with, silent, 0.0, &Event::Ack { packets: 8, rtt: 0.1 });
+            (0..2).for_each(|_| with.on_timeout(silent));
+            let mut now = 0.0;
+            for (r, after, event) in &history {
+                now += after;
+                let r = r % paths;
+                let place = if r < silent { r } else { r + 1 };
+                apply(&mut with, place, now, event);
+                apply(&mut without, r, now, event);
+                prop_assert_eq!(with.window(place), without.window(r), "{}", info.name);
+                prop_assert_eq!(with.ssthresh(place), without.ssthresh(r), "{}", info.name);
+            }
+        }
+    }
+
     /// A group that holds every path is the rule as published.
     #[test]
     fn before_anything_is_known_all_paths_are_coupled(
