@@ -321,6 +321,11 @@ class Rounds:
         """
     def windows(self) -> Floats:
         """Congestion windows, packets; an entry per path, user by user."""
+    def leave(self, paths: Integers) -> None:
+        """Cease to send on each path in `paths`, given by its index in `windows()`.
+
+        Its siblings do not count it until its next round trip has ended.
+        """
     def end_round(
         self,
         now: float,

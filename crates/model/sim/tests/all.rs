@@ -16,6 +16,5 @@ mod one_path_truth;
 mod opening;
 mod repair;
 mod schedulers;
-mod silence;
 mod traces;
 mod way_back;
