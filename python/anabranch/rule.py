@@ -40,7 +40,10 @@ class Rule(Protocol):
     """
 
     def increase(self, r: int, paths: Sequence[Path]) -> float:
-        """I_r: packets by which the window of path `r` grows per acknowledged packet."""
+        """I_r: packets by which the window of path `r` grows per acknowledged packet.
+
+        `paths` are those that count: without silent siblings, so that places may change.
+        """
         ...
 
     def decrease(self, r: int, paths: Sequence[Path]) -> float:

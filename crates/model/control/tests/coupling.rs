@@ -1,7 +1,11 @@
 //! Coupled paths: groups, each a connection of its own to the rule.
 
+use std::sync::Arc;
+
 use crate::common::{ack, all_rules, close};
-use anabranch_control::{Ack, Algorithm, AnyController, Coupling};
+use anabranch_control::{
+    Ack, Algorithm, AnyController, AnyRule, Coupling, Custom, External, Path,
+};
 use proptest::prelude::*;
 
 fn controller(spec: &str, paths: usize) -> AnyController {
@@ -339,6 +343,29 @@ fn a_rule_is_given_the_paths_of_the_group_alone() {
         controller.on_ack(r, &one);
         assert!(close(controller.window(r), 10.0 + increase));
     }
+}
+
+/// An agent has a value for the first path and one for the second: the second path grows by its own
+/// although the first is silent.
+#[test]
+fn a_rule_that_knows_paths_by_place_is_given_silent_paths_too() {
+    struct ByPlace;
+    impl External for ByPlace {
+        fn increase(&self, r: usize, _paths: &[Path<f64>]) -> f64 {
+            [3.0, 5.0][r]
+        }
+        fn decrease(&self, _r: usize, _paths: &[Path<f64>]) -> f64 {
+            0.0
+        }
+        fn knows_paths_by_place(&self) -> bool {
+            true
+        }
+    }
+    let mut controller = AnyRule::Custom(Custom(Arc::new(ByPlace))).controller(2, 10.0);
+    controller.set_ssthresh(1, 10.0);
+    (0..2).for_each(|_| controller.on_timeout(0));
+    controller.on_ack(1, &ack(1.0, 0.1));
+    assert_eq!(controller.window(1), 15.0);
 }
 
 /// RFC 5681's smallest ssthresh of 2 packets holds for a connection of one path.

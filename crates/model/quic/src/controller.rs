@@ -115,7 +115,9 @@ impl PathReport {
     /// of them: the first comes after a PTO (RFC 9002, section 6.2.1), the second after two more.
     fn is_silent(&self, now: Instant, smoothed_s: f64) -> bool {
         let pto_s = smoothed_s + (4.0 * self.rtt_deviation_s).max(GRANULARITY_S) + MAX_ACK_DELAY_S;
-        let silent = self.silent_since.map(|since| now.saturating_duration_since(since));
+        let silent = self
+            .silent_since
+            .map(|since| now.saturating_duration_since(since));
         silent.is_some_and(|silent| silent.as_secs_f64() >= 3.0 * pto_s)
     }
 
