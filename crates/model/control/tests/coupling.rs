@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{ack, all_rules, close};
-use anabranch_control::{
-    Ack, Algorithm, AnyController, AnyRule, Coupling, Custom, External, Path,
-};
+use anabranch_control::{Ack, Algorithm, AnyController, AnyRule, Coupling, Custom, External, Path};
 use proptest::prelude::*;
 
 fn controller(spec: &str, paths: usize) -> AnyController {
@@ -117,15 +115,18 @@ proptest! {
                 apply(&mut one, r, now, &Event::Ack { packets: 1, rtt: 0.1 });
                 one.on_timeout(r);
             }
-            prop_assert!(evolves_as(&one, Coupling::Always, living, now, &after), "{}: one timeout", info.name);
+            let same = evolves_as(&one, Coupling::Always, living, now, &after);
+            prop_assert!(same, "{}: one timeout", info.name);
             for &r in &siblings {
                 if closed >> r & 1 == 0 { one.on_timeout(r) } else { one.on_silence(r) }
             }
-            prop_assert!(evolves_as(&one, Coupling::Never, living, now, &after), "{}: silent", info.name);
+            let same = evolves_as(&one, Coupling::Never, living, now, &after);
+            prop_assert!(same, "{}: silent", info.name);
             for &r in &siblings {
                 apply(&mut one, r, now, &Event::Ack { packets: 1, rtt: 0.1 });
             }
-            prop_assert!(evolves_as(&one, Coupling::Always, living, now, &after), "{}: heard", info.name);
+            let same = evolves_as(&one, Coupling::Always, living, now, &after);
+            prop_assert!(same, "{}: heard", info.name);
         }
     }
 
@@ -138,7 +139,8 @@ proptest! {
     ) {
         let silent = silent % (paths + 1);
         for (info, rule) in all_rules() {
-            let (mut with, mut without) = (rule.controller(paths + 1, 10.0), rule.controller(paths, 10.0));
+            let mut with = rule.controller(paths + 1, 10.0);
+            let mut without = rule.controller(paths, 10.0);
             apply(&mut with, silent, 0.0, &Event::Ack { packets: 8, rtt: 0.1 });
             (0..2).for_each(|_| with.on_timeout(silent));
             let mut now = 0.0;

@@ -1,4 +1,4 @@
-//! Groups of paths, each a connection of its own to the rule, and paths that are left out of theirs.
+//! Groups of paths, each a connection of its own to the rule, and silent paths, which are left out.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
