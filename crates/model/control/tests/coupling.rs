@@ -93,8 +93,8 @@ proptest! {
 
     /// For every rule, whatever happened before: once each sibling had two timeouts in a row or was
     /// closed, the living path's window and ssthresh have the bits of a connection's with that path
-    /// alone, which is what `coupling=never` makes of each path. After one timeout, and once something
-    /// was acknowledged on the siblings, they are those of a connection that couples all paths.
+    /// alone, which is what `coupling=never` makes of each path. After one timeout, and once
+    /// something was acknowledged on the siblings, they are those of a connection that couples all paths.
     #[test]
     fn a_sibling_counts_until_it_is_silent_and_again_when_it_is_heard(
         paths in 2usize..5, living in 0usize..4, closed in 0usize..8,

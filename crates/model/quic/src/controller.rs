@@ -475,8 +475,8 @@ mod tests {
         controller.window(1) - 10.0
     }
 
-    /// One sample of 100 ms: the deviation is 50 ms and a PTO 100 + 4 * 50 + 25 = 325 ms. The second
-    /// one in a row is over after 325 + 2 * 325 = 975 ms.
+    /// One sample of 100 ms: the deviation is 50 ms and a PTO 100 + 4 * 50 + 25 = 325 ms. The
+    /// second one in a row is over after 325 + 2 * 325 = 975 ms.
     #[test]
     fn a_path_counts_until_two_probe_timeouts_have_passed_and_when_it_opens_again() {
         let rule = Algorithm::parse("semicoupled").expect("in the table");
