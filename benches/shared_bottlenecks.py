@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from bottleneck_networks import AQM, Network, steady
+from scipy.stats import binomtest
 
 import anabranch
 
@@ -27,10 +28,8 @@ def wilson(errors: int, n: int) -> str:
     """The share of errors and its 95 % interval, in percent."""
     if n == 0:
         return "-"
-    z, p = 1.96, errors / n
-    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return f"{100 * p:.1f} ({100 * max(0, middle - half):.1f} to {100 * (middle + half):.1f})"
+    low, high = binomtest(errors, n).proportion_ci(method="wilson")
+    return f"{100 * errors / n:.1f} ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def observe(networks: Iterator[Network], rule: str = "lia") -> pd.DataFrame:

@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import settings
 
 from anabranch.cli import progress
 from anabranch.papers import folder
 from anabranch.papers.report import Report
+from anabranch.result import Result
 
 # Tables fit the terminal; the tests expect the width of a pipe.
 os.environ.pop("COLUMNS", None)
@@ -60,6 +62,13 @@ LONG = SMALL.replace("duration_s = 6", "duration_s = 1e6").replace(
 )
 
 CLI = [sys.executable, "-m", "anabranch"]
+
+
+def assert_identical(one: Result, other: Result) -> None:
+    """Assert that the tables are equal to the bit, and their types."""
+    for name, table in one.tables().items():
+        pd.testing.assert_frame_equal(table, other.tables()[name], check_exact=True, obj=name)
+
 
 Anabranch = Callable[..., subprocess.CompletedProcess[str]]
 

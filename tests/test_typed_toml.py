@@ -1,5 +1,6 @@
 """Each kind of mistake in a paper's folder is one line: the file, the key and what is expected."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -269,22 +270,27 @@ def test_a_mistake_is_one_line_with_file_key_and_what_is_expected(tiny: Path, mi
     assert "\n" not in message
 
 
-def test_a_mistake_in_a_continued_file_names_that_file(tiny: Path) -> None:
-    (tiny / "tiny" / "claims_more.toml").write_text('[[claims]]\nid = "x"\nitme = "table"\n')
-    with pytest.raises(ScenarioError, match=r"^tiny/claims_more\.toml: claims\[0\]\.itme: unknown"):
-        folder.open_paper("tiny")
-
-
-def test_a_key_in_two_files_is_refused(tiny: Path) -> None:
-    (tiny / "tiny" / "experiments_more.toml").write_text("quick.seeds = [1]")
-    says = r"^tiny/experiments_more\.toml: quick: is in another file, too: give it once"
-    with pytest.raises(ScenarioError, match=says):
-        folder.open_paper("tiny")
-
-
-def test_a_file_that_is_missing_is_named(tiny: Path) -> None:
-    (tiny / "tiny" / "errata.toml").unlink()
-    with pytest.raises(ScenarioError, match=r"^tiny/errata\.toml: No such file or directory"):
+@pytest.mark.parametrize(
+    ("file", "text", "says"),
+    [
+        (
+            "claims_more.toml",
+            '[[claims]]\nid = "x"\nitme = "table"\n',
+            r"claims\[0\]\.itme: unknown",
+        ),
+        (
+            "experiments_more.toml",
+            "quick.seeds = [1]",
+            "quick: is in another file, too: give it once",
+        ),
+        ("errata.toml", None, "No such file or directory"),
+    ],
+    ids=["a mistake in a continued file", "a key in two files", "a file that is missing"],
+)
+def test_the_file_at_fault_is_named(tiny: Path, file: str, text: str | None, says: str) -> None:
+    place = tiny / "tiny" / file
+    place.unlink() if text is None else place.write_text(text)
+    with pytest.raises(ScenarioError, match=f"^tiny/{re.escape(file)}: {says}"):
         folder.open_paper("tiny")
 
 

@@ -28,13 +28,15 @@ def write(root: Path, folder: Path, quick: bool) -> None:
     (folder / "rules").mkdir()
     result = anabranch.run(SCENARIO, [rule["name"] for rule in rules])
     proofs = _Proofs(root / "docs/records/proofs.csv")
+    with (root / "docs/records/judge.csv").open(newline="", encoding="utf-8") as file:
+        judged = list(csv.DictReader(file))
     picture = ""
     for rule in rules:
         name = rule["name"]
         if not (quick and picture):
             picture = _figure(result, name)
         (folder / "rules" / f"{name}.svg").write_text(picture)
-        (folder / "rules" / f"{name}.md").write_text(_page(root, rule, proofs, result))
+        (folder / "rules" / f"{name}.md").write_text(_page(root, rule, proofs, judged, result))
     links = "\n".join(f"- [{it['name']}](rules/{it['name']}.md): {it['summary']}" for it in rules)
     names = "\n".join(f"rules/{rule['name']}.md" for rule in rules)
     (folder / "rule-pages.md").write_text(
@@ -45,7 +47,13 @@ def write(root: Path, folder: Path, quick: bool) -> None:
     )
 
 
-def _page(root: Path, rule: dict[str, Any], proofs: "_Proofs", result: anabranch.Result) -> str:
+def _page(
+    root: Path,
+    rule: dict[str, Any],
+    proofs: "_Proofs",
+    judged: list[dict[str, str]],
+    result: anabranch.Result,
+) -> str:
     name = rule["name"]
     file = f"crates/model/control/src/rules/{name.replace('-', '_')}.rs"
     title, equation = _documentation((root / file).read_text())
@@ -75,7 +83,7 @@ def _page(root: Path, rule: dict[str, Any], proofs: "_Proofs", result: anabranch
         "## Guarantees and counterexamples",
         proofs.section(name),
         "## Known weaknesses",
-        _weaknesses(rule),
+        _weaknesses(rule, judged),
         "## Parameters",
         _parameters(rule),
         "## Where it runs",
@@ -102,17 +110,19 @@ def _documentation(source: str) -> tuple[str, str]:
 
 
 def _kernel(root: Path, rule: dict[str, Any]) -> str:
-    program = "vegas_k" if rule["name"] == "vegas" else rule["name"].replace("-", "_")
+    program = rule["linux_name"]
     if (root / f"crates/kernel/kernel/bpf/rules/{program}.h").exists():
         return (
             f"`anabranch-kernel load {program}` ([Use a rule on your server or router]"
             "(../../how-to/kernel.md))."
         )
-    own = rule["name"] in ("reno", "cubic")
-    return "Linux has it; uncoupled." if own else "there is no program for it."
+    return (
+        "there is no program of it; some kernels have a rule of that name "
+        "(`sysctl net.ipv4.tcp_available_congestion_control`)."
+    )
 
 
-def _weaknesses(rule: dict[str, Any]) -> str:
+def _weaknesses(rule: dict[str, Any], judged: list[dict[str, str]]) -> str:
     found = []
     if rule["caution"]:
         found.append(f"Expect much less goodput than from other rules: {rule['caution']}.")
@@ -123,16 +133,19 @@ def _weaknesses(rule: dict[str, Any]) -> str:
             "An overshoot of slow start lasts for minutes: without losses a window shrinks by at "
             "most one packet per round trip. Set `tcp.initial_ssthresh_packets`."
         )
-    if rule["name"] in ("reno", "cubic", "dctcp", "ewtcp", "vegas", "bbr", "bbr3"):
-        found.append("It does not couple paths: on a shared link each path counts as a connection.")
-    else:
-        found.append(
-            "As every rule that couples its paths it uses less of a path with random loss than "
-            "uncoupled Reno ([Where a second path harms](../../notebook/harm.md))."
-        )
+    found += [
+        f"It fails {row['section']}, {row['item']}: {why.split(': ', 1)[1]}."
+        for row in judged
+        for why in row["failures"].split(" | ")
+        if why.startswith(f"{rule['studied_as']}: ")
+    ]
     if rule["variant_of"]:
         found.append(f"It is another reading of {rule['variant_of']}, kept for comparison.")
-    return "\n".join(f"- {it}" for it in found)
+    head = (
+        "What the rule says of itself, and the items of RFC 9743 that it fails in quick networks "
+        "([the record](../records.md#judge) has all items):\n\n"
+    )
+    return head + ("\n".join(f"- {it}" for it in found) or "None.")
 
 
 def _parameters(rule: dict[str, Any]) -> str:

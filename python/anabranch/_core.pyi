@@ -234,7 +234,7 @@ def schema() -> str:
 # ------------------------------------------------------------------ runs
 
 def columns() -> dict[str, dict[str, tuple[str, str]]]:
-    """By table and column of `Tables`: the JSON type of an entry, and its meaning and unit."""
+    """By table and column of a run: the JSON type of an entry, and its meaning and unit."""
 
 class Session:
     """A run of the simulator that stands still between calls, so that an agent can set windows."""
@@ -321,6 +321,11 @@ class Rounds:
         """
     def windows(self) -> Floats:
         """Congestion windows, packets; an entry per path, user by user."""
+    def leave(self, paths: Integers) -> None:
+        """Cease to send on each path in `paths`, given by its index in `windows()`.
+
+        Its siblings do not count it until its next round trip has ended.
+        """
     def end_round(
         self,
         now: float,

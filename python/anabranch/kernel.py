@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -119,7 +119,8 @@ def _with_traces(scenario: Scenario) -> Iterator[tuple[str, Path | str]]:
     It is a temporary one where they are not beside the scenario, which may be from elsewhere.
     """
     folder = Path(scenario.source).parent
-    if all(_holds(folder / name, content) for name, content in scenario.inputs.items()):
+    here = {folder / name: content for name, content in scenario.inputs.items()}
+    if all(file.is_file() and file.read_bytes() == content for file, content in here.items()):
         yield scenario.text, folder if folder.is_dir() else "."
         return
     with TemporaryDirectory(prefix="anabranch-") as temporary:
@@ -127,10 +128,6 @@ def _with_traces(scenario: Scenario) -> Iterator[tuple[str, Path | str]]:
         for name, content in traces.items():
             Path(temporary, name).write_bytes(content)
         yield text, temporary
-
-
-def _holds(file: Path, content: bytes) -> bool:
-    return file.is_file() and file.read_bytes() == content
 
 
 _printed: set[str] = set()
@@ -148,7 +145,7 @@ def _tables(document: dict[str, Any], scenario: Scenario) -> Tables:
     """The tables with names in place of the indexes of flows and links, and each flow's rule; and
     `lateness`, a row."""
     names = {"flow": scenario.flow_names, "link": scenario.link_names}
-    tables: dict[str, dict[str, Any]] = {}
+    tables: Tables = {}
     for table, columns in document["tables"].items():
         tables[table] = {}
         for column, typed in columns.items():
@@ -160,8 +157,8 @@ def _tables(document: dict[str, Any], scenario: Scenario) -> Tables:
             if (table, column) == ("flows", "flow"):
                 rules = document["algorithms"]
                 tables[table]["rule"] = [rules[index] for index in values]
+    # None, which becomes NaN: no packet was delivered.
     tables["lateness"] = {
-        name: [float("nan") if value is None else value]  # no packet was delivered
-        for name, value in document["lateness"].items()
+        name: np.array([value], float) for name, value in document["lateness"].items()
     }
-    return cast(Tables, tables)
+    return tables

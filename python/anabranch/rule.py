@@ -40,7 +40,10 @@ class Rule(Protocol):
     """
 
     def increase(self, r: int, paths: Sequence[Path]) -> float:
-        """I_r: packets by which the window of path `r` grows per acknowledged packet."""
+        """I_r: packets by which the window of path `r` grows per acknowledged packet.
+
+        `paths` are those that count: without silent siblings, so that places may change.
+        """
         ...
 
     def decrease(self, r: int, paths: Sequence[Path]) -> float:
@@ -230,7 +233,11 @@ def class_of(file: File, name: str) -> type[Any]:
     if not file.is_file():
         raise ScenarioError(f"{file}: no such file; expected a RULE such as lia, or FILE.py:CLASS")
     module = _module(file)
-    rules = {key: value for key, value in vars(module).items() if _is_rule(value)}
+    rules = {
+        key: value
+        for key, value in vars(module).items()
+        if inspect.isclass(value) and hasattr(value, "increase") and hasattr(value, "decrease")
+    }
     if name not in rules:
         own = [key for key, value in rules.items() if value.__module__ == module.__name__]
         known = f": {expected_one_of(name, own)}" if own else ""
@@ -239,10 +246,6 @@ def class_of(file: File, name: str) -> type[Any]:
         )
     found: type[Any] = rules[name]
     return found
-
-
-def _is_rule(found: object) -> bool:
-    return inspect.isclass(found) and hasattr(found, "increase") and hasattr(found, "decrease")
 
 
 def rule_of(text: str) -> Rule:

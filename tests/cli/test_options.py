@@ -62,27 +62,6 @@ def test_seeds_of_other_commands_may_be_a_list(
     assert ", 2 seeds" in printed
 
 
-FAULTS = {
-    "seeds in words": (["--seeds", "abc"], "expected N for the seeds 1 to N, or a list as in 3,7"),
-    "an empty seed": (["--seeds", "1,,2"], "or a list as in 3,7; got '1,,2'"),
-    "an empty algorithm": (["-a", "lia,,olia"], "empty name in --algorithm 'lia,,olia'"),
-    "no algorithm": (["-a", ""], "empty name in --algorithm ''"),
-    "jobs in words": (["--jobs", "many"], "'--jobs': expected an integer"),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_wrong_option_is_one_line_with_the_remedy(
-    fault: str, small: Path, anabranch: Anabranch
-) -> None:
-    options, expected = FAULTS[fault]
-    done = anabranch("run", small, *options)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.count("\n") == 1
-    assert expected in done.stderr
-    assert "Input should" not in done.stderr
-
-
 def test_an_unknown_schema_is_answered_in_plain_words(anabranch: Anabranch) -> None:
     done = anabranch("schema", "foo")
     assert done.returncode == 2
@@ -112,13 +91,6 @@ def test_lab_prints_help_without_its_program(
     assert done.returncode == 0
     assert "anabranch lab check" in done.stdout
     assert "needs the program anabranch-lab: build it with" in done.stderr
-
-
-def test_init_says_which_directory_it_made(tmp_path: Path, anabranch: Anabranch) -> None:
-    file = tmp_path / "new" / "mine.toml"
-    lines = anabranch("init", file).stderr.splitlines()
-    assert lines[0] == f"Made the directory {file.parent}"
-    assert anabranch("init", file, "--force").stderr.startswith(f"Wrote {file}")
 
 
 SLOW_TO_LOAD = ["cvxpy", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "scipy"]

@@ -56,7 +56,9 @@ def test_init_replaces_a_file_only_when_asked(small: Path, anabranch: Anabranch)
     done = anabranch("init", small)
     assert (done.returncode, small.read_text()) == (2, SMALL)
     assert done.stderr == f"anabranch: {small}: the file exists: give another name, or --force\n"
-    assert anabranch("init", small, "--force").returncode == 0
+    done = anabranch("init", small, "--force")
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"Wrote {small}")
     assert small.read_text() == TEMPLATES["two-paths"].read_text()
 
 

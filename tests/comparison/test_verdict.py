@@ -55,8 +55,8 @@ def test_a_difference_within_the_intervals_is_none(three: Result) -> None:
     goodput = {"reno": (3.0, 5.0), "lia": (3.0, 3.0), "wvegas": (3.0, 5.0)}
     queue = dict.fromkeys(RULES, (5.0, 5.0))
     assert in_words(made(three, goodput, queue)) == (
-        "Total goodput: no difference is certain; take more seeds (2 do not decide total goodput, "
-        "two and one; about 15 would decide)."
+        "Total goodput: no difference is certain; 2 seeds do not tell which rule is best for total "
+        "goodput, two and one; about 15 would."
     )
 
 

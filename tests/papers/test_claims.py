@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from anabranch import ScenarioError
 from anabranch.papers.entries.checks import Check
-from anabranch.papers.judge import Judgement, Verdict
+from anabranch.papers.judge import Judgement
 from anabranch.papers.judge import judge as judge_check
 from anabranch.statements.statement import Statement
 from anabranch.typed_toml import Where, read
@@ -23,74 +23,64 @@ def judge(check: dict, numbers: dict, statements: list[Statement] | None = None)
     return judge_check(parsed, numbers, statements or [])
 
 
-def verdict(**check: object) -> Verdict:
-    return judge(check, NUMBERS).verdict
+RISING = {"type": "order", "metric": "rate"}
+FALLING = {**RISING, "cases": ["high", "mid"]}  # from 0.94 to 0.7 is a decrease of 25.5 %
+DOWN = {"type": "monotone", "metric": "rate", "cases": ["high", "mid", "low"]}
+SEVEN = {"type": "ratio", "metric": "rate", "num": "mid", "den": "goal"}  # 0.7 / 1.0
+# 0.4 / 0.05 = 8
+EIGHT = {"type": "ratio", "metric": "rate", "num": "low", "den": "low", "den_metric": "loss"}
+MID = {"type": "range", "metric": "rate", "case": "mid"}
+# 0.7 is 6.7 % below 0.75, and 0.05.
+NEAR = {"type": "close", "metric": "rate", "case": "mid", "target": 0.75}
+# From 1.0: high is 0.06 away, mid 0.3.
+TO_GOAL = {"type": "closer", "metric": "rate", "target_case": "goal"}
+
+VERDICTS: dict[str, tuple[dict, str]] = {
+    "an order may have equal neighbours": (
+        {**RISING, "cases": ["low", "mid", "mid", "high"]},
+        "holds",
+    ),
+    "an order ends with a decrease": ({**RISING, "cases": ["low", "high", "mid"]}, "fails"),
+    "an order begins with a decrease": ({**RISING, "cases": ["mid", "low", "high"]}, "fails"),
+    "a decrease beyond the slack": ({**FALLING, "slack_rel": 0.25}, "fails"),
+    "a decrease within the slack": ({**FALLING, "slack_rel": 0.26}, "holds"),
+    "monotone in the given direction": ({**DOWN, "direction": "decreasing"}, "holds"),
+    "monotone in the other direction": ({**DOWN, "direction": "increasing"}, "fails"),
+    "a ratio at both ends of its band": ({**SEVEN, "min": 0.7, "max": 0.7}, "holds"),
+    "a ratio above its band": ({**SEVEN, "max": 0.69}, "fails"),
+    "a ratio below its band": ({**SEVEN, "min": 0.71}, "fails"),
+    "a ratio to another metric": ({**EIGHT, "min": 7.9, "max": 8.1}, "holds"),
+    "a ratio to another metric, above": ({**EIGHT, "max": 7.9}, "fails"),
+    "a ratio to zero": ({**SEVEN, "den": "zero", "min": 1}, "not comparable"),
+    "a range": ({**MID, "min": 0.6, "max": 0.8}, "holds"),
+    "above a range": ({**MID, "max": 0.6}, "fails"),
+    "close": ({**NEAR, "tol_rel": 0.07}, "holds"),
+    "not close": ({**NEAR, "tol_rel": 0.06}, "fails"),
+    "close by the larger tolerance": ({**NEAR, "tol_rel": 0.06, "tol_abs": 0.051}, "holds"),
+    "closer": ({**TO_GOAL, "case": "high", "other": "mid"}, "holds"),
+    "farther": ({**TO_GOAL, "case": "mid", "other": "high"}, "fails"),
+    "as near": ({**TO_GOAL, "case": "mid", "other": "mid"}, "fails"),
+}
 
 
-def because(**check: object) -> str:
-    return judge(check, NUMBERS).because
+@pytest.mark.parametrize("case", VERDICTS)
+def test_a_check_of_hand_made_numbers_has_this_verdict(case: str) -> None:
+    check, verdict = VERDICTS[case]
+    assert judge(check, NUMBERS).verdict == verdict
 
 
-def test_an_order_ascends_and_may_have_equal_neighbours() -> None:
-    assert verdict(type="order", metric="rate", cases=["low", "mid", "mid", "high"]) == "holds"
-    assert verdict(type="order", metric="rate", cases=["low", "high", "mid"]) == "fails"
-    assert verdict(type="order", metric="rate", cases=["mid", "low", "high"]) == "fails"
-
-
-def test_slack_allows_a_decrease_by_that_fraction() -> None:
-    # From 0.94 to 0.7 is a decrease of 25.5 %.
-    falling = {"type": "order", "metric": "rate", "cases": ["high", "mid"]}
-    assert verdict(**falling, slack_rel=0.25) == "fails"
-    assert verdict(**falling, slack_rel=0.26) == "holds"
-
-
-def test_an_order_shows_where_it_breaks() -> None:
-    line = because(type="order", metric="rate", cases=["low", "high", "mid"])
-    assert line == "low 0.4 ≤ high 0.94 > mid 0.7"
-
-
-def test_monotone_checks_the_given_direction() -> None:
-    way = {"type": "monotone", "metric": "rate", "cases": ["high", "mid", "low"]}
-    assert verdict(**way, direction="decreasing") == "holds"
-    assert verdict(**way, direction="increasing") == "fails"
-    assert because(**way, direction="decreasing") == "high 0.94 ≥ mid 0.7 ≥ low 0.4"
-
-
-def test_a_ratio_lies_within_its_band_and_its_ends_count() -> None:
-    # 0.7 / 1.0
-    seven = {"type": "ratio", "metric": "rate", "num": "mid", "den": "goal"}
-    assert verdict(**seven, min=0.7, max=0.7) == "holds"
-    assert verdict(**seven, max=0.69) == "fails"
-    assert verdict(**seven, min=0.71) == "fails"
-    assert because(**seven, min=0.6) == "mid / goal = 0.7 / 1 = 0.7, expected at least 0.6"
-
-
-def test_a_ratio_may_be_to_another_metric() -> None:
-    # 0.4 / 0.05 = 8
-    eight = {"type": "ratio", "metric": "rate", "num": "low", "den": "low", "den_metric": "loss"}
-    assert verdict(**eight, min=7.9, max=8.1) == "holds"
-    assert verdict(**eight, max=7.9) == "fails"
-
-
-def test_a_ratio_to_zero_is_not_comparable() -> None:
-    assert verdict(type="ratio", metric="rate", num="mid", den="zero", min=1) == "not comparable"
-
-
-def test_a_range_bounds_a_case() -> None:
-    assert verdict(type="range", metric="rate", case="mid", min=0.6, max=0.8) == "holds"
-    assert verdict(type="range", metric="rate", case="mid", max=0.6) == "fails"
-    assert because(type="range", metric="rate", case="mid", max=0.6) == (
-        "mid = 0.7, expected at most 0.6"
-    )
-
-
-def test_close_takes_the_larger_tolerance() -> None:
-    # 0.7 is 6.7 % below 0.75, and 0.05.
-    near = {"type": "close", "metric": "rate", "case": "mid", "target": 0.75}
-    assert verdict(**near, tol_rel=0.07) == "holds"
-    assert verdict(**near, tol_rel=0.06) == "fails"
-    assert verdict(**near, tol_rel=0.06, tol_abs=0.051) == "holds"
-    assert because(**near, tol_rel=0.07) == "mid = 0.7, expected 0.75 ± 7%, -6.7%"
+@pytest.mark.parametrize(
+    ("check", "because"),
+    [
+        ({**RISING, "cases": ["low", "high", "mid"]}, "low 0.4 ≤ high 0.94 > mid 0.7"),
+        ({**DOWN, "direction": "decreasing"}, "high 0.94 ≥ mid 0.7 ≥ low 0.4"),
+        ({**SEVEN, "min": 0.6}, "mid / goal = 0.7 / 1 = 0.7, expected at least 0.6"),
+        ({**MID, "max": 0.6}, "mid = 0.7, expected at most 0.6"),
+        ({**NEAR, "tol_rel": 0.07}, "mid = 0.7, expected 0.75 ± 7%, -6.7%"),
+    ],
+)
+def test_a_check_shows_the_numbers_that_it_compares(check: dict, because: str) -> None:
+    assert judge(check, NUMBERS).because == because
 
 
 def test_levels_compares_every_printed_number() -> None:
@@ -105,14 +95,6 @@ def test_levels_compares_every_printed_number() -> None:
     del numbers["rate"]["b"]
     assert judge({**check, "tol_rel": 0.5}, numbers).verdict == "not comparable"
     assert judge({**check, "metric": "absent", "tol_rel": 0.5}, numbers).verdict == "not comparable"
-
-
-def test_closer_compares_distances() -> None:
-    # From 1.0: high is 0.06 away, mid 0.3.
-    to_goal = {"type": "closer", "metric": "rate", "target_case": "goal"}
-    assert verdict(**to_goal, case="high", other="mid") == "holds"
-    assert verdict(**to_goal, case="mid", other="high") == "fails"
-    assert verdict(**to_goal, case="mid", other="mid") == "fails"
 
 
 def test_closer_adds_up_distances_over_several_cases() -> None:

@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 import anabranch
 from anabranch import ScenarioError
-from conftest import Anabranch
+from conftest import Anabranch, assert_identical
 
 
 class Half:
@@ -31,9 +30,7 @@ def test_tables_have_the_rows_and_columns_of_the_simulator(small: Path) -> None:
 
 
 def test_the_same_seed_gives_identical_tables_with_one_thread_or_several(small: Path) -> None:
-    one, two = (anabranch.run(small, seeds=3, on="quic", jobs=jobs).tables() for jobs in (1, 3))
-    for name, table in one.items():
-        pd.testing.assert_frame_equal(table, two[name], check_exact=True, obj=name)
+    assert_identical(*(anabranch.run(small, seeds=3, on="quic", jobs=jobs) for jobs in (1, 3)))
 
 
 def test_a_rule_in_python_runs_over_quic(small: Path) -> None:

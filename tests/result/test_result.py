@@ -16,7 +16,7 @@ import pytest
 
 import anabranch
 from anabranch.cli import comparison, tables
-from conftest import SMALL
+from conftest import SMALL, assert_identical
 
 
 def made_by_hand(goodputs: dict[int, list[float]]) -> anabranch.Result:
@@ -104,8 +104,7 @@ def test_parquet_files_hold_the_tables(small: Path, tmp_path: Path) -> None:
 
 def assert_equal(one: anabranch.Result, other: anabranch.Result) -> None:
     """Whether tables, their types and all else are equal."""
-    for name, table in one.tables().items():
-        pd.testing.assert_frame_equal(other.tables()[name], table, check_exact=True, obj=name)
+    assert_identical(one, other)
     for name in ("backend", "keys", "algorithms", "seeds", "failures", "rules_in_python"):
         assert getattr(one, name) == getattr(other, name)
     assert (one.lateness is None) == (other.lateness is None)

@@ -68,7 +68,28 @@ def test_random_losses_without_a_timeout_are_no_error(tmp_path: Path) -> None:
     assert result.warnings == []
 
 
-TWO_HOPS = Path("benches/theory/drop_tail_two_hops.toml").read_text()
+TWO_HOPS = """
+algorithm = "lia"
+measure = { duration_s = 120, warmup_s = 30, sample_ms = 1000 }
+links.A = { rate_mbps = 30, delay_ms = 6, queue.drop_tail.packets = 300 }
+links.B = { rate_mbps = 12, delay_ms = 40, queue.drop_tail.packets = 120 }
+links.C = { rate_mbps = 18, delay_ms = 20, queue.drop_tail.packets = 180 }
+[[flows]]
+name = "wide"
+count = 3
+paths = [["A"], ["B", "C"]]
+start_spread_s = 5
+[[flows]]
+name = "short"
+count = 3
+paths = [["B"], ["C"]]
+start_spread_s = 5
+[[flows]]
+name = "long"
+count = 3
+paths = [["A", "C"]]
+start_spread_s = 5
+"""
 """Packets of `long` come to C as A has spaced them, those of others as windows grow."""
 
 ONE_LINK = """

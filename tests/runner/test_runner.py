@@ -10,19 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import anabranch
 from anabranch import _core, runner
 from anabranch.intervals import paired_difference
 from anabranch.scenario import Toml, toml_value
-from conftest import SMALL
-
-
-def assert_identical(one: anabranch.Result, other: anabranch.Result) -> None:
-    for name, table in one.tables().items():
-        pd.testing.assert_frame_equal(table, other.tables()[name], check_exact=True, obj=name)
+from conftest import SMALL, assert_identical
 
 
 def test_the_same_seed_gives_identical_tables_with_one_thread_or_several(small: Path) -> None:
@@ -38,9 +32,7 @@ def test_the_same_seed_gives_identical_tables_in_another_process(
         f"import anabranch; anabranch.run({str(small)!r}, seeds=2).save({str(tmp_path / 'out')!r})"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-    for name, table in anabranch.run(small, seeds=2).tables().items():
-        saved = pd.read_parquet(tmp_path / "out" / f"{name}.parquet")
-        pd.testing.assert_frame_equal(table, saved, check_exact=True, obj=name)
+    assert_identical(anabranch.run(small, seeds=2), anabranch.Result.load(tmp_path / "out"))
 
 
 def test_another_seed_gives_another_run(small: Path) -> None:

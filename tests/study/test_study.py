@@ -76,12 +76,14 @@ def test_a_record_has_a_cell_per_number_and_the_verdict_where_it_is_judged(
     tiny: Path, anabranch: Anabranch
 ) -> None:
     file = tiny / "record.csv"
-    run = anabranch("study", "tiny", "--rules", "reno,lia", "--record", file)
-    assert run.returncode == 0, run.stderr
+    for chosen in ("reno,olia", "reno,lia"):
+        run = anabranch("study", "tiny", "--rules", chosen, "--record", file)
+        assert run.returncode == 0, run.stderr
     rows = list(csv.DictReader(file.read_text().splitlines()))
     found = outcome.study("tiny", ["reno", "lia"])
     assert (len(rows), len(found.table)) == (2, 4), "two measures in a case each, two rules"
-    assert list(rows[0]) == ["study", "measure", "case", "reno", "lia"]
+    assert list(rows[0]) == ["study", "measure", "case", "reno", "olia", "lia"]
+    assert all(row["olia"] for row in rows), "the run of other rules keeps its numbers"
     assert {(row["study"], row["case"]) for row in rows} == {("tiny", "1 TCP")}
     by_measure = {row["measure"]: row for row in rows}
     entries = found.study.entries

@@ -11,6 +11,7 @@ import anabranch
 from anabranch.sweeps import execute, point, store
 from anabranch.sweeps.store import about
 from anabranch.sweeps.sweep import Plan
+from conftest import assert_identical
 
 GRID = {"links.R1.rate_mbps": [5, 10], "links.R2.delay_ms": [1, 20]}
 
@@ -26,11 +27,6 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(execute, "run_point", run)
     return keys
-
-
-def assert_same(one: anabranch.Result, other: anabranch.Result) -> None:
-    for name, table in one.tables().items():
-        pd.testing.assert_frame_equal(table, other.tables()[name], check_exact=True, obj=name)
 
 
 def entries(directory: Path) -> list[Path]:
@@ -68,13 +64,13 @@ def test_a_stored_sweep_runs_no_point_twice_and_gives_the_same(
     out = tmp_path / "store"
     first = anabranch.sweep(small, GRID, seeds=2, out=out)
     assert len(set(executed)) == len(executed) == 8
-    assert_same(first, anabranch.sweep(small, GRID, seeds=2, out=out))
+    assert_identical(first, anabranch.sweep(small, GRID, seeds=2, out=out))
     assert len(executed) == 8
     # One more value and one more seed: 3 * 2 * 3 points, of which 8 are there.
     more = {**GRID, "links.R1.rate_mbps": [5, 7, 10]}
     anabranch.sweep(small, more, seeds=3, out=out)
     assert len(set(executed)) == len(executed) == 18
-    assert_same(first, anabranch.sweep(small, GRID, seeds=2))
+    assert_identical(first, anabranch.sweep(small, GRID, seeds=2))
 
 
 def test_any_change_of_the_scenario_gives_another_key(
@@ -154,7 +150,7 @@ def test_processes_give_the_same_as_threads(tmp_path: Path) -> None:
     over = {"links.R2.rate_mbps": [5, 10, 15]}
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         processes = anabranch.sweep(file, over, ["lia", "olia"], seeds=1, executor=pool)
-    assert_same(processes, anabranch.sweep(file, over, ["lia", "olia"], seeds=1))
+    assert_identical(processes, anabranch.sweep(file, over, ["lia", "olia"], seeds=1))
 
 
 def test_a_point_that_fails_is_recorded_and_the_others_go_on(
@@ -197,7 +193,7 @@ def test_a_damaged_entry_is_reported_and_runs_again(
     data = bytearray(changed.read_bytes())
     data[200] ^= 1
     changed.write_bytes(data)
-    assert_same(first, anabranch.sweep(small, GRID, seeds=1, out=out))
+    assert_identical(first, anabranch.sweep(small, GRID, seeds=1, out=out))
     assert sorted(executed[4:]) == sorted([cut.stem, changed.stem])
     assert capsys.readouterr().err.count("is damaged (its checksum is wrong): it runs again") == 2
     for file in entries(out):

@@ -2,9 +2,10 @@
 
     .venv/bin/python crates/gateway/acceptance/loopback.py
 
-Rounds of the library alone (`cargo bench -p anabranch-carrier --bench library`) and of downloads
-through both gateways alternate, and the medians are compared: at least 0.8. Then 1000 connections
-download at once: Jain's index of their bytes at least 0.95, and the memory of both gateways.
+Rounds of the library alone (`cargo bench -p anabranch-carrier --bench loopback -- library`) and
+of downloads through both gateways alternate, and the medians are compared: at least 0.8. Then 1000
+connections download at once: Jain's index of their bytes at least 0.95, and the memory of both
+gateways.
 
 On the machine's own loopback: four processes (server, far, near, client) share its processors,
 while the library's two ends are one process.
@@ -19,14 +20,13 @@ from hosts import ROOT, Lab, load, this_machine
 LEAST_SHARE, LEAST_JAIN = 0.8, 0.95
 
 
-def library(carrier: str, runs: int) -> list[float]:
+def library(carrier: str) -> float:
     """Goodput of the library below a carrier, Mbit/s."""
-    command = ["cargo", "bench", "-q", "-p", "anabranch-carrier", "--bench", "library", "--"]
-    name = {"quic": "quic", "mptcp": "tls"}[carrier]
+    command = ["cargo", "bench", "-q", "-p", "anabranch-carrier", "--bench", "loopback", "--"]
     done = subprocess.run(
-        [*command, name, str(runs)], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+        [*command, "library", carrier], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
     )
-    return [float(line) for line in done.stdout.split()]
+    return float(done.stdout)
 
 
 def download(lab: Lab, connections: int, seconds: int, warmup: int) -> dict[str, object]:
@@ -42,11 +42,11 @@ def main() -> None:
     for carrier in chosen.carrier:
         with this_machine() as lab:
             lab.serve()
-            library(carrier, 1)  # builds it
+            library(carrier)  # builds it
             gateways = Gateways(lab, carrier, chosen.algorithm, [0])
             alone, through = [], []
             for _ in range(chosen.rounds):
-                alone += library(carrier, 1)
+                alone.append(library(carrier))
                 through.append(float(download(lab, 1, 4, 1)["mbps"]))
             share = statistics.median(through) / statistics.median(alone)
             print(

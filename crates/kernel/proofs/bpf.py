@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 from terms import Path, divide, multiply
 
 IMMEDIATE_64, CALL, EXIT = 0x18, 0x85, 0x95
-LOAD_CLASS, ALU32, JUMP, JUMP32, ALU64 = 0, 4, 5, 6, 7
+ALU32, JUMP, JUMP32, ALU64 = 4, 5, 6, 7
 
 MOST_STEPS = 100_000
 """Most instructions on all paths of a function."""

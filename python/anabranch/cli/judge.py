@@ -10,6 +10,8 @@ from anabranch.cli import tables
 from anabranch.cli.notes import can_resume, note, warn
 from anabranch.cli.options import Force, Jobs, Json, Record, names, out_option
 from anabranch.files import output, refuse_full
+from anabranch.record import check as check_record
+from anabranch.record import update
 from anabranch.scenario import ScenarioError, rules
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ def judge_command(
             raise ScenarioError("--again needs the RULE that failed")
         _again(rule, again, as_json)
         return
+    check_record(record, "section", "item")
     chosen = [row["studied_as"] for row in rules()] if every else [str(rule)]
     places = {one: out / one if out and every else out for one in chosen}
     for place in places.values():
@@ -98,7 +101,9 @@ def judge_command(
     if record:
         from anabranch.judge.report import record as recorded
 
-        record.write_text(recorded([one.as_dict() for one in found]), encoding="utf-8")
+        text = recorded([one.as_dict() for one in found])
+        anew = every and items is None
+        update(record, text, names=2, whole=2, said="failures", anew=anew)
     if any(one.counts["fails"] for one in found):
         raise typer.Exit(FAILED)
 

@@ -143,9 +143,6 @@ class Command(TyperCommand):
             _level = USUAL
 
 
-_resume = ""
-
-
 class App(typer.Typer):
     """A group of commands with --quiet and --verbose."""
 

@@ -109,7 +109,9 @@ def _file(text: str) -> Path:
 Record = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE.csv", parser=_file, help="Write a row per number or verdict, as CSV."
+        metavar="FILE.csv",
+        parser=_file,
+        help="Write a row per number or verdict as CSV; keep those of other rules and papers.",
     ),
 ]
 Force = Annotated[

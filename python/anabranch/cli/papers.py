@@ -13,6 +13,8 @@ from anabranch.cli.notes import note
 from anabranch.cli.options import Force, Jobs, Json, Record, Set, names, out_option, overrides
 from anabranch.cli.tables import STDOUT, Grid, new_table, statements
 from anabranch.formats import number, percent
+from anabranch.record import check as check_record
+from anabranch.record import update
 
 if TYPE_CHECKING:
     from anabranch.papers.agreement import Agreement
@@ -59,6 +61,7 @@ def reproduce_command(
     from anabranch.papers import reproduce
     from anabranch.papers.summary import Summary
 
+    check_record(record, "paper", "claim")
     report: Report | Summary
     with tables.progress(f"reproduce {paper}") as progress:
         if paper == "all":
@@ -76,7 +79,7 @@ def reproduce_command(
         note(f"The report is in {out / ('index.html' if paper == 'all' else 'report.html')}")
     if record:
         written = report if isinstance(report, Summary) else Summary([report], report.command)
-        record.write_text(written.record(), encoding="utf-8")
+        update(record, written.record(), names=2, whole=1, anew=paper == "all")
     if report.failed:
         raise typer.Exit(1)
 

@@ -10,6 +10,8 @@ from anabranch.cli import tables
 from anabranch.cli.notes import can_resume, note, warn
 from anabranch.cli.options import Force, Jobs, Json, Record, algorithms, out_option
 from anabranch.files import output, refuse_full
+from anabranch.record import check as check_record
+from anabranch.record import update
 from anabranch.scenario import ScenarioError
 
 if TYPE_CHECKING:
@@ -84,6 +86,7 @@ def study_command(
     if chosen == ["list"]:
         _list([open_study(name) for name in known_studies()], as_json)
         return
+    check_record(record, "study", "measure", "case")
     opened = [open_study(name) for name in chosen]
     check_backend(opened, on)
     if store:
@@ -98,9 +101,12 @@ def study_command(
     if out:
         note(f"Tables and figures are in {out}")
     if record:
+        anew = every and rules is None
         from anabranch.study.report import record as recorded
 
-        record.write_text(recorded([outcome.as_dict() for outcome in found]), encoding="utf-8")
+        update(
+            record, recorded([outcome.as_dict() for outcome in found]), names=3, whole=1, anew=anew
+        )
     failed = sum(len(outcome.failures) for outcome in found)
     if failed:
         note(f"anabranch: {failed} runs failed")
@@ -137,10 +143,10 @@ def _run(
 
 def _table(found: "Outcome") -> None:
     entries = found.study.entries
-    columns = [(column, found.cell(column)) for column in found.columns]
-    table = tables.new_table("rule", right=[column.title for column, _ in columns])
-    for rule in found.rules:
-        table.add_row(rule, *(cells.get(rule, "-") for _, cells in columns))
+    (rule, *heads), rows = found.in_words()
+    table = tables.new_table(rule, right=heads)
+    for row in rows:
+        table.add_row(*row)
     count = len(found.seeds)
     seeds = "one seed" if count == 1 else f"mean ± 95 % interval over {count} seeds"
     heading = f"{found.study.name}: {entries.title}, on {found.backend}, {seeds}"

@@ -207,8 +207,8 @@ def run(result: "Result") -> None:
             mean_with_half(row, "queue_packets", 1),
         )
     STDOUT.print(flows, "", links, sep="\n")
-    _transfers(result)
-    _media(result)
+    _more(result, result.transfer_summary(), TRANSFERS)
+    _more(result, result.media_summary(), MEDIA)
     notes(result)
 
 
@@ -221,47 +221,31 @@ def _what_ran(result: "Result", summary: "DataFrame") -> list[str]:
     return [*kept, "rule"]
 
 
-def _transfers(result: "Result") -> None:
-    """Per algorithm and flow, how long files took; nothing where there were none."""
-    rows = result.marked(result.transfer_summary())
-    if rows.empty:
-        return
-    table = new_table(
-        *result.cases,
-        "flow",
-        *["files", "mean time (s)", "median (s)", "95th percentile (s)"],
-        keys=len(result.cases) + 1,
-    )
-    for row in rows.to_dict(orient="records"):
-        table.add_row(
-            *(str(row[case]) for case in result.cases),
-            row["flow"],
-            mean_with_half(row, "transfers", 1),
-            *(mean_with_half(row, name, 3) for name in ("mean_s", "median_s", "p95_s")),
-        )
-    STDOUT.print("", table, sep="\n")
+TRANSFERS = {
+    "transfers": ("files", 1),
+    "mean_s": ("mean time (s)", 3),
+    "median_s": ("median (s)", 3),
+    "p95_s": ("95th percentile (s)", 3),
+}
+MEDIA = {
+    "rate_mbps": ("rate (Mbps)", 3),
+    "delay_p99_ms": ("99% delay (ms)", 1),
+    "loss_probability": ("loss", 5),
+    "freezes": ("freezes", 1),
+    "frames": ("of frames", 1),
+}
+"""Columns of these summaries, with the head and the digits of each."""
 
 
-def _media(result: "Result") -> None:
-    """Per algorithm and flow, delay, loss and freezes of media; nothing where there are none."""
-    if result.media is None:
+def _more(result: "Result", summary: "DataFrame", columns: dict[str, tuple[str, int]]) -> None:
+    """Print a line per algorithm and flow; nothing where there is none."""
+    if summary.empty:
         return
-    table = new_table(
-        *result.cases,
-        "flow",
-        *["rate (Mbps)", "99% delay (ms)", "loss", "freezes", "of frames"],
-        keys=len(result.cases) + 1,
-    )
-    for row in result.marked(result.media_summary()).to_dict(orient="records"):
-        table.add_row(
-            *(str(row[case]) for case in result.cases),
-            row["flow"],
-            mean_with_half(row, "rate_mbps", 3),
-            mean_with_half(row, "delay_p99_ms", 1),
-            mean_with_half(row, "loss_probability", 5),
-            mean_with_half(row, "freezes", 1),
-            mean_with_half(row, "frames", 1),
-        )
+    heads = [head for head, _ in columns.values()]
+    table = new_table(*result.cases, "flow", *heads, keys=len(result.cases) + 1)
+    for row in result.marked(summary).to_dict(orient="records"):
+        numbers = [mean_with_half(row, name, digits) for name, (_, digits) in columns.items()]
+        table.add_row(*(str(row[case]) for case in result.cases), row["flow"], *numbers)
     STDOUT.print("", table, sep="\n")
 
 

@@ -35,13 +35,15 @@ class Undecided:
             return ""
         needed = [n for n in self.seeds.values() if math.isfinite(n)]
         would = (
-            f"about {_rounded(max(needed, default=0))} would decide"
+            f"about {_rounded(max(needed, default=0))} would"
             if len(needed) == len(self.seeds)
-            else f"about {_rounded(max(needed))} would decide some, more than {MOST_SEEDS} the rest"
+            else f"about {_rounded(max(needed))} would for some, over {MOST_SEEDS} for the rest"
             if needed
-            else f"not even {MOST_SEEDS} would decide"
+            else f"not even {MOST_SEEDS} would"
         )
-        return f"take more seeds ({have} do not decide {_listed(list(self.seeds))}; {would})"
+        return (
+            f"{have} seeds do not tell which rule is best for {_listed(list(self.seeds))}; {would}"
+        )
 
 
 def in_words(result: Result) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
 from itertools import accumulate, pairwise
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -40,11 +39,6 @@ def boxes_of(routes: Sequence[Sequence[int]]) -> tuple[list[Box], list[int]]:
         return boxes, [columns[link] for link, _ in boxes]
     boxes = sorted({(link, hop) for route in routes for hop, link in enumerate(route)})
     return boxes, [hop or 0 for _, hop in boxes]
-
-
-def box_of(boxes: Sequence[Box], link: int, hop: int) -> int:
-    """The index of the box of a link that is the given hop of a path."""
-    return boxes.index((link, None) if (link, None) in boxes else (link, hop))
 
 
 def flow_lines(flow: Flow) -> list[str]:
@@ -94,7 +88,11 @@ class Layout:
         self.links = [network["links"][link] for link, _ in boxes]
         """The link of each box."""
         self.crossed = [
-            [box_of(boxes, link, hop) for hop, link in enumerate(route)] for route in routes
+            [
+                boxes.index((link, None) if (link, None) in boxes else (link, hop))
+                for hop, link in enumerate(route)
+            ]
+            for route in routes
         ]
         """The boxes of each path, flow by flow."""
         self.users: list[list[int]] = [[] for _ in boxes]
@@ -163,12 +161,9 @@ def _draw(plain: PlainNetwork, layout: Layout, start: float, axes: Axes) -> None
             axes.add_patch(PathPatch(line, fill=False, edgecolor=colour, linestyle=dash, lw=1.4))
     for box, link in enumerate(layout.links):
         x, y = layout.left[box], layout.top[box]
-        look: dict[str, Any] = {
-            "boxstyle": "round,pad=0,rounding_size=0.06",
-            "facecolor": BAND,
-        }
+        look = "round,pad=0,rounding_size=0.06"
         size = (LINK, layout.heights[box])
-        axes.add_patch(FancyBboxPatch((x, y), *size, edgecolor=LABELS, zorder=3, **look))
+        axes.add_patch(FancyBboxPatch((x, y), *size, look, ec=LABELS, fc=BAND, zorder=3))
         text = "\n".join(link_lines(link))
         place = (x + LINK / 2, y + layout.heights[box] / 2)
         axes.text(
@@ -214,7 +209,13 @@ class _Drawing:
     def __init__(self, network: PlainNetwork) -> None:
         self.flows = network["flows"]
         self.layout = Layout(
-            network, FLOW_WIDTH, SVG_GAP, LINK_WIDTH, SVG_STUB, SVG_LINE, _box_height
+            network,
+            FLOW_WIDTH,
+            SVG_GAP,
+            LINK_WIDTH,
+            SVG_STUB,
+            SVG_LINE,
+            lambda lines, users: max(SVG_LINE * lines + 8, LANE * (users + 1)),
         )
         # Index of the flow, and index within the flow, of each path.
         self.paths = [
@@ -261,10 +262,6 @@ class _Drawing:
         several = " several" if paths > 1 else ""
         which = f'data-flow="{index}" data-path="{order}"'
         return f'<path {which} class="p{order % 3}{several}" d="{d}"/>'
-
-
-def _box_height(lines: int, users: int) -> float:
-    return max(SVG_LINE * lines + 8, LANE * (users + 1))
 
 
 def _text(x: float, y: float, lines: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ from anabranch.figures.panels import (
     style_sheet,
     titled,
 )
+from anabranch.figures.per_rule import rules_that_ran
 from anabranch.figures.style import DASHES, INK, LABELS, PAPER, colours, style
 from anabranch.formats import short
 from anabranch.result import Result
@@ -50,10 +51,8 @@ def windows(result: Result) -> Drawing:
 
     def draw(flow: str, rows: pd.DataFrame, colour: str, axes: Axes) -> None:
         for path, line in rows.groupby("path"):
-            dash, label = (
-                DASHES[int(path) % len(DASHES)],
-                f"via {short(names[flow][path], LONGEST)}",
-            )
+            dash = DASHES[int(path) % len(DASHES)]
+            label = f"via {short(names[flow][path], LONGEST)}"
             axes.plot(line["time_s"], line["window_packets"], dash, color=colour, label=label)
 
     return _grid(result, samples, "flow", "window (packets)", "first user of each flow", draw)
@@ -125,7 +124,7 @@ def plane(result: Result) -> Drawing:
     panels = []
     for flow, of_flow in samples.groupby("flow", sort=False):
         one, other = (f"window via {short(name, LONGEST)}" for name in names[str(flow)][:2])
-        rules = list(dict.fromkeys([*result.algorithms, *of_flow["rule"]]))
+        rules = rules_that_ran(result, of_flow)
         right = 1.05 * float(of_flow[of_flow["path"] == 0]["window_packets"].max())
         for algorithm in result.algorithms:
             rows = of_flow[of_flow["algorithm"] == algorithm]
@@ -157,7 +156,7 @@ def _grid(
     result: Result, samples: pd.DataFrame, row: str, label: str, what: str, draw: Draw
 ) -> Drawing:
     """Small multiples: per flow or link a panel per algorithm, in the colour of its rule."""
-    rules = list(dict.fromkeys([*result.algorithms, *samples["rule"]]))
+    rules = rules_that_ran(result, samples)
     several = len(result.algorithms) > 1
     panels = []
     for name in samples[row].unique():
@@ -181,8 +180,8 @@ def _thin(draw: Draw, name: str, rows: pd.DataFrame, colour: str, axes: Axes) ->
 
 def _stack(rows: pd.DataFrame, users: pd.Series, warmup_s: float, axes: Axes) -> None:
     """The areas of flows above each other, and where equal shares would put their edges."""
-    means = rows.groupby(np.arange(len(rows)) // -(-len(rows) // MOST_POINTS)).mean()
     every = -(-len(rows) // MOST_POINTS)
+    means = rows.groupby(np.arange(len(rows)) // every).mean()
     time = rows.index.to_numpy()[every - 1 :: every]
     means = means.iloc[: len(time)]
     axes.stackplot(

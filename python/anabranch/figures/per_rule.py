@@ -182,7 +182,7 @@ def rtt(result: Result) -> Drawing:
 def _drawing(result: Result, rows: pd.DataFrame, column: str, label: str, log: bool) -> Drawing:
     ran = result.flows[["algorithm", "flow", "rule"]].drop_duplicates()
     rows = rows.merge(ran, on=["algorithm", "flow"])
-    rules = list(dict.fromkeys([*result.algorithms, *rows["rule"]]))
+    rules = rules_that_ran(result, rows)
     panels = [
         Panel(
             partial(_curves, of_flow, column, rules, log),

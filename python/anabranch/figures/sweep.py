@@ -100,7 +100,8 @@ def _heat(result: Result, summary: pd.DataFrame, keys: list[str]) -> Drawing:
             title = titled(str(flow), rows["rule"].iloc[0], beside)
             panels.append(Panel(draw, title, keys[0], keys[1], row=str(flow), zero=False))
     width = min(9.0, max(5.0, 3.2 * len(result.algorithms)))
-    text = caption(result, f"goodput per user (Mbps), {_mean_over(result)}")
+    over = one_trajectory(result) or f"means over {len(result.seeds)} seeds"
+    text = caption(result, f"goodput per user (Mbps), {over}")
     return Drawing(panels, text, width, 2.2)
 
 
@@ -144,7 +145,3 @@ def _edges(values: np.ndarray) -> np.ndarray:
 
 def _is_wide(values: pd.Series) -> bool:
     return bool(values.min() > 0 and values.max() / values.min() >= DECADES)
-
-
-def _mean_over(result: Result) -> str:
-    return one_trajectory(result) or f"means over {len(result.seeds)} seeds"

@@ -1,5 +1,6 @@
 """Items that are no runs: proofs of requirements, and operations per decision."""
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -62,61 +63,27 @@ class Counted:
     count: list[int]
     """The number of operations, shared by all."""
 
-    def _with(self, other: Any, operation: Callable[[float, float], float]) -> "Counted":
-        self.count[0] += 1
-        return Counted(operation(self.value, float(other)), self.count)
-
-    def __add__(self, other: Any) -> "Counted":
-        return self._with(other, lambda a, b: a + b)
-
-    def __radd__(self, other: Any) -> "Counted":
-        return self._with(other, lambda a, b: b + a)
-
-    def __sub__(self, other: Any) -> "Counted":
-        return self._with(other, lambda a, b: a - b)
-
-    def __rsub__(self, other: Any) -> "Counted":
-        return self._with(other, lambda a, b: b - a)
-
-    def __mul__(self, other: Any) -> "Counted":
-        return self._with(other, lambda a, b: a * b)
-
-    def __rmul__(self, other: Any) -> "Counted":
-        return self._with(other, lambda a, b: b * a)
-
-    def __truediv__(self, other: Any) -> "Counted":
-        return self._with(other, lambda a, b: a / b)
-
-    def __rtruediv__(self, other: Any) -> "Counted":
-        return self._with(other, lambda a, b: b / a)
-
-    def __pow__(self, other: Any) -> "Counted":
-        return self._with(other, lambda a, b: a**b)
-
-    def __neg__(self) -> "Counted":
-        return self._with(0, lambda a, _: -a)
-
-    def __lt__(self, other: Any) -> bool:
-        return self._compared(self.value < float(other))
-
-    def __le__(self, other: Any) -> bool:
-        return self._compared(self.value <= float(other))
-
-    def __gt__(self, other: Any) -> bool:
-        return self._compared(self.value > float(other))
-
-    def __ge__(self, other: Any) -> bool:
-        return self._compared(self.value >= float(other))
-
-    def __eq__(self, other: object) -> bool:
-        return self._compared(self.value == float(other))  # type: ignore[arg-type]
-
     def __float__(self) -> float:
         return self.value
 
-    def _compared(self, answer: bool) -> bool:
-        self.count[0] += 1
-        return answer
+
+def _counting(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of `Counted` that counts itself; a comparison's answer is the plain one."""
+
+    def method(*operands: Counted | float) -> Any:
+        count = next(one.count for one in operands if isinstance(one, Counted))
+        count[0] += 1
+        found = operation(*map(float, operands))
+        return found if isinstance(found, bool) else Counted(found, count)
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv", "pow", "neg", "lt", "le", "gt", "ge", "eq"):
+    setattr(Counted, f"__{_name}__", _counting(getattr(operator, _name)))
+for _name in ("add", "sub", "mul", "truediv"):
+    _swapped = getattr(operator, _name)
+    setattr(Counted, f"__r{_name}__", _counting(lambda a, b, of=_swapped: of(b, a)))
 
 
 @dataclass

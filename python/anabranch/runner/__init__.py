@@ -387,8 +387,7 @@ def _execute(
 
 def _frames(keys: dict[str, Any], record: Tables) -> dict[str, pd.DataFrame]:
     """The tables of a run, each taken out of its record, so that there is no second copy of all."""
-    tables = cast(dict[str, dict[str, Any]], record)
-    return {table: _frame(keys, tables.pop(table)) for table in list(tables)}
+    return {table: _frame(keys, record.pop(table)) for table in list(record)}
 
 
 def _frame(keys: dict[str, Any], columns: dict[str, Any]) -> pd.DataFrame:

@@ -69,14 +69,15 @@ class Outcome:
 
     def markdown(self) -> list[str]:
         """The table in Markdown: a row per rule."""
-        return markdown_table(*self._in_words())
+        return markdown_table(*self.in_words())
 
     def latex(self) -> str:
         """The table for LaTeX."""
-        header, rows = self._in_words()
+        header, rows = self.in_words()
         return latex_table(pd.DataFrame(rows, columns=header))
 
-    def _in_words(self) -> tuple[list[str], list[list[str]]]:
+    def in_words(self) -> tuple[list[str], list[list[str]]]:
+        """The header of the table and its rows."""
         cells = [self.cell(column) for column in self.columns]
         header = ["rule", *(column.title for column in self.columns)]
         rows = [[rule, *(cell.get(rule, "-") for cell in cells)] for rule in self.rules]

@@ -30,16 +30,17 @@ def columns(entries: Entries, on: str) -> list[Column]:
     A case that the backend does not have is left out.
     """
     return [
-        Column(name, case, _title(one, entries.cases[case].label), one.digits)
+        Column(
+            name,
+            case,
+            one.label if len(one.cases) == 1 else f"{one.label}, {entries.cases[case].label}",
+            one.digits,
+        )
         for name, one in entries.measures.items()
         if one.in_table
         for case in one.cases
         if on in (entries.cases[case].on or entries.on)
     ]
-
-
-def _title(measure: Measure, case: str) -> str:
-    return measure.label if len(measure.cases) == 1 else f"{measure.label}, {case}"
 
 
 def measured(entries: Entries, done: Done) -> Iterator[dict[str, object]]:

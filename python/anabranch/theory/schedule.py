@@ -53,7 +53,9 @@ class Schedule:
         sizes = [len(flow["paths"]) for flow, _ in users]
         return cls(
             start_s=np.array([_start(flow, k, spread) for flow, k in users]),
-            stop_s=np.array([_or_never(flow["stop_s"]) for flow, _ in users]),
+            stop_s=np.array(
+                [np.inf if (stop_s := flow["stop_s"]) is None else stop_s for flow, _ in users]
+            ),
             bytes=np.array([flow.get("bytes", np.inf) for flow, _ in users], dtype=float),
             pauses=[(flow.get("on_s", np.inf), flow.get("off_s", 0.0)) for flow, _ in users],
             user_of_path=np.repeat(np.arange(len(users)), sizes),
@@ -138,7 +140,3 @@ def _units(flow: Flow) -> str:
 def _start(flow: Flow, number: int, spread: bool) -> float:
     place = (number + 0.5) / flow["count"] if spread else 0.0
     return float(flow["start_s"] + flow["start_spread_s"] * place)
-
-
-def _or_never(stop_s: float | None) -> float:
-    return float("inf") if stop_s is None else float(stop_s)

@@ -6,17 +6,14 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
-from anabranch.extras.ui.app import make
 from anabranch.extras.ui.opened import open_path
-from extras.ui.server import PORT, TOKEN, Server
+from extras.ui.server import Server, client_of
 
 
 @pytest.fixture
 def client() -> Iterator[TestClient]:
     """A page's client, with the token."""
-    headers = {"x-anabranch-token": TOKEN}
-    app = make(open_path(None), TOKEN, PORT)
-    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}", headers=headers) as client:
+    with client_of(None) as client:
         yield client
 
 

@@ -4,12 +4,14 @@ import http.client
 import json
 import socket
 import time
+from pathlib import Path
 from typing import Any
 
 import uvicorn
+from starlette.testclient import TestClient
 
 from anabranch.extras.ui.app import make
-from anabranch.extras.ui.opened import Opened
+from anabranch.extras.ui.opened import Opened, open_path
 
 TOKEN = "a-token-of-the-tests"
 PORT = 8000
@@ -23,6 +25,13 @@ ENDLESS = {
     "on": "sim",
 }
 """A run that takes much longer than a test."""
+
+
+def client_of(path: Path | None) -> TestClient:
+    """A client, with the token, of a page that was opened with this path."""
+    app = make(open_path(path), TOKEN, PORT)
+    headers = {"x-anabranch-token": TOKEN}
+    return TestClient(app, base_url=f"http://127.0.0.1:{PORT}", headers=headers)
 
 
 class Server:

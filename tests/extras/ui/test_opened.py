@@ -6,24 +6,16 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from starlette.testclient import TestClient
 
 import anabranch
-from anabranch.extras.ui.app import make
 from anabranch.extras.ui.opened import open_path
 from anabranch.extras.ui.series import plan
 from anabranch.result import Result
 from anabranch.scenario import ScenarioError
-from extras.ui.server import PORT, TOKEN, events
+from extras.ui.server import client_of, events
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "two_against_one.toml"
 SHORT = {"measure.duration_s": 12, "measure.warmup_s": 2}
-
-
-def client_of(path: Path) -> TestClient:
-    headers = {"x-anabranch-token": TOKEN}
-    app = make(open_path(path), TOKEN, PORT)
-    return TestClient(app, base_url=f"http://127.0.0.1:{PORT}", headers=headers)
 
 
 def test_a_scenario_file_is_opened_as_its_text():

@@ -4,14 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from starlette.testclient import TestClient
 
 import anabranch
-from anabranch.extras.ui.app import make
 from anabranch.extras.ui.opened import open_path
 from anabranch.extras.ui.qlog import read, view
 from anabranch.scenario import ScenarioError
-from extras.ui.server import PORT, TOKEN
+from extras.ui.server import client_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -119,12 +117,9 @@ def test_a_run_over_quic_has_a_graph_for_each_of_its_paths(tmp_path: Path):
     values |= {"measure.warmup_s": 0}
     scenario = ROOT / "examples" / "gateway_links.toml"
     result = anabranch.run(scenario, "olia", 1, set=values, on="quic", qlog=tmp_path / "logs")
-    opened = open_path(tmp_path / "logs")
-    names = opened.as_dict()["logs"]
+    names = open_path(tmp_path / "logs").as_dict()["logs"]
     assert names == [f"olia-seed-1/connection-0-{end}.sqlog" for end in ("receiver", "sender")]
-    headers = {"x-anabranch-token": TOKEN}
-    base = f"http://127.0.0.1:{PORT}"
-    with TestClient(make(opened, TOKEN, PORT), base_url=base, headers=headers) as client:
+    with client_of(tmp_path / "logs") as client:
         found = client.get("/api/qlog", params={"file": names[1]}).json()
         other = client.get("/api/qlog", params={"file": "../../etc/passwd"})
     assert other.status_code == 422

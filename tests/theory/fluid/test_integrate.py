@@ -277,3 +277,18 @@ def test_vegas_may_start_late_and_stop_early() -> None:
     assert goodput["two"].loc[10:15].to_numpy() == pytest.approx([12.0] * 6, rel=0.02)
     assert goodput["two"].loc[16:].eq(0).all()
     assert goodput["one"].loc[:3].eq(0).all()
+
+
+def test_wvegas_does_not_count_a_path_in_an_outage() -> None:
+    """Two equal paths keep 5 of 10 packets in each queue; one whose sibling is down, all 10."""
+    text = """
+    algorithm = "wvegas"
+    seeds = [1]
+    measure = { duration_s = 90, sample_ms = 1000 }
+    links.A = { rate_mbps = 12, delay_ms = 20, down = [{ from_s = 30, to_s = 60 }] }
+    links.B = { rate_mbps = 12, delay_ms = 20 }
+    flows = [{ name = "two", paths = [["A"], ["B"]] }]
+    """
+    samples = run(text).link_samples.set_index(["link", "time_s"])["queue_packets"].loc["B"]
+    for stretch, expected in [((20, 29), 5), ((50, 59), 10), ((80, 89), 5)]:
+        assert samples.loc[slice(*stretch)].mean() == pytest.approx(expected, abs=1), stretch

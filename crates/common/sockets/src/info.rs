@@ -62,9 +62,6 @@ pub struct Subflow {
 }
 
 /// The state of a plain TCP socket.
-///
-/// # Errors
-/// The error of the system call.
 pub fn tcp_info(socket: &impl AsRawFd) -> io::Result<Subflow> {
     let mut info = [0u8; TCP_INFO_BYTES];
     let mut length = info.len() as libc::socklen_t;
@@ -101,9 +98,6 @@ struct FullInfo {
 
 /// The state of each subflow of a Multipath TCP socket; `None` if it has fallen back to plain TCP:
 /// then use [`tcp_info`].
-///
-/// # Errors
-/// The error of the system call.
 pub fn mptcp_info(socket: &impl AsRawFd) -> io::Result<Option<Vec<Subflow>>> {
     let mut tcp_infos = [[0u8; TCP_INFO_BYTES]; MAX_SUBFLOWS];
     let mut subflow_infos = [[0u8; SUBFLOW_INFO_BYTES]; MAX_SUBFLOWS];
@@ -218,9 +212,6 @@ fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
 
 /// Data that was written to a TCP or Multipath TCP socket and never sent, bytes. Of Multipath TCP
 /// only what no subflow has taken: [`Subflow::unsent`] is the rest.
-///
-/// # Errors
-/// The error of the system call.
 pub fn unsent_bytes(socket: &impl AsRawFd) -> io::Result<u64> {
     /// `SIOCOUTQNSD` of `linux/sockios.h`.
     const NOT_SENT: libc::Ioctl = 0x894B;

@@ -1,7 +1,8 @@
 //! Goodput on loopback of a tunnel over one path, with `quic` also over two, beside that of the
 //! library alone: noq, or TLS over TCP.
 //!
-//! `cargo bench -p anabranch-carrier --bench loopback [-- CARRIER] [MEGABYTES]`
+//! `cargo bench -p anabranch-carrier --bench loopback [-- CARRIER] [MEGABYTES]`; with `library`
+//! among them one run of the library alone, and nothing but its Mbit/s.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,13 +25,22 @@ fn main() {
     let words: Vec<String> = std::env::args().collect();
     let megabytes = words.iter().find_map(|word| word.parse().ok());
     let bytes = megabytes.unwrap_or(200) * 1_000_000;
-    let excluded = |other: &str| words.iter().any(|word| word == other);
+    let named = |this: &str| words.iter().any(|word| word == this);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        if !excluded("mptcp") {
+        if named("library") {
+            let carrier = if named("mptcp") {
+                Carrier::Mptcp
+            } else {
+                Carrier::Quic
+            };
+            println!("{:.0}", alone(carrier, bytes).await);
+            return;
+        }
+        if !named("mptcp") {
             compare(Carrier::Quic, bytes, &[1, 2]).await;
         }
-        if !excluded("quic") {
+        if !named("quic") {
             compare(Carrier::Mptcp, bytes, &[1]).await;
         }
     });
@@ -40,10 +50,7 @@ fn main() {
 async fn compare(carrier: Carrier, bytes: usize, paths: &[u8]) {
     let mut runs = Vec::new();
     for _ in 0..RUNS {
-        let mut run = vec![match carrier {
-            Carrier::Quic => library(bytes).await,
-            Carrier::Mptcp => tls(bytes).await,
-        }];
+        let mut run = vec![alone(carrier, bytes).await];
         for &paths in paths {
             run.push(tunnel(carrier, bytes, paths).await);
         }
@@ -57,6 +64,14 @@ async fn compare(carrier: Carrier, bytes: usize, paths: &[u8]) {
         // Ratios within a round, so that changes of the machine's speed cancel out.
         let share = median(runs.iter().map(|run| run[i] / run[0]));
         println!("{carrier:?}, tunnel, {paths} path(s): {mbps:.0} Mbit/s, {share:.2}");
+    }
+}
+
+/// Mbit/s of the library alone.
+async fn alone(carrier: Carrier, bytes: usize) -> f64 {
+    match carrier {
+        Carrier::Quic => library(bytes).await,
+        Carrier::Mptcp => tls(bytes).await,
     }
 }
 

@@ -101,7 +101,7 @@ impl Settings {
 }
 
 /// Limits against exhaustion.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Most streams that each side may have open.
     pub streams: usize,

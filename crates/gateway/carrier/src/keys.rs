@@ -84,9 +84,6 @@ impl fmt::Debug for KeyPair {
 
 impl KeyPair {
     /// A new pair, from the system's random numbers.
-    ///
-    /// # Errors
-    /// If the system has none.
     pub fn generate() -> anyhow::Result<KeyPair> {
         let pkcs8 = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new());
         let pkcs8 = pkcs8.ok().context("the system has no random numbers")?;
@@ -102,9 +99,6 @@ impl KeyPair {
     }
 
     /// Reads the key that [`write`](KeyPair::write) wrote.
-    ///
-    /// # Errors
-    /// If the file cannot be read, is readable by others than its owner, or has no Ed25519 key.
     pub fn read(path: &Path) -> anyhow::Result<KeyPair> {
         use std::os::unix::fs::PermissionsExt;
         let shown = path.display();
@@ -121,9 +115,6 @@ impl KeyPair {
     }
 
     /// Writes the private key to a new file that only its owner may read.
-    ///
-    /// # Errors
-    /// If the file exists or cannot be written.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         let base64 = STANDARD.encode(&self.pkcs8);
         let pem = format!("-----BEGIN PRIVATE KEY-----\n{base64}\n-----END PRIVATE KEY-----\n");

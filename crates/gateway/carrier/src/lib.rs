@@ -135,9 +135,6 @@ pub async fn connect(near: &Near, identity: &Arc<Identity>) -> anyhow::Result<Tu
 }
 
 /// [`connect`] over these sockets of UDP. The carrier `mptcp` uses TCP of the kernel.
-///
-/// # Errors
-/// The errors of [`connect`].
 pub async fn connect_over(
     udp: &Arc<dyn Udp>,
     near: &Near,
@@ -159,17 +156,11 @@ pub struct Listener {
 
 impl Listener {
     /// Listens at the configured address.
-    ///
-    /// # Errors
-    /// If the address cannot be bound.
     pub async fn bind(far: &Far, identity: &Arc<Identity>) -> anyhow::Result<Listener> {
         Listener::bind_over(&udp::Kernel, far, identity).await
     }
 
     /// [`Listener::bind`] over these sockets of UDP.
-    ///
-    /// # Errors
-    /// If the address cannot be bound.
     pub async fn bind_over(
         udp: &dyn Udp,
         far: &Far,
@@ -203,9 +194,6 @@ impl Listener {
 
     /// The next tunnel whose peer has proved one of the pinned keys. The carrier runs handshakes
     /// concurrently, each with a timeout, and logs and counts those that fail. Cancel-safe.
-    ///
-    /// # Errors
-    /// If a listener itself fails.
     pub async fn accept(&self) -> anyhow::Result<(Tunnel, PublicKey)> {
         let Some(mptcp) = &self.mptcp else {
             return self.quic.accept().await;

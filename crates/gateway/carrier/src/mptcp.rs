@@ -110,11 +110,10 @@ async fn connect_over(
         _ => Protocol::MPTCP,
     };
     let (tls, socket) = connect_tls(near, identity, path, rule, protocol).await?;
-    let limits = mux::Limits::new(&near.settings.limits);
     let core = Core::new(
         socket,
         rule,
-        (Role::Near, limits),
+        (Role::Near, near.settings.limits),
         Paths::near(&near.paths),
         kappas(rule, &near.settings)?,
     );

@@ -29,8 +29,9 @@ mod limits;
 mod listener;
 mod paths;
 mod probe;
-mod stream;
+mod reader;
 mod turns;
+mod writer;
 
 use account::Account;
 use connect::Connected;
@@ -40,9 +41,10 @@ pub use library::udp;
 use library::{Client, Connection, Receiving, Sending};
 pub use listener::Listener;
 use paths::{Followed, Paths};
-use stream::{Reader, Waiting, Writer};
+use reader::{Reader, Waiting};
 use turns::Turns;
 use udp::Udp;
+use writer::Writer;
 
 /// Code of a connection that is closed because the peer violates the protocol.
 const INVALID: u32 = 2;

@@ -16,9 +16,6 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// A non-blocking socket bound to this address; `[::]` is both families.
-///
-/// # Errors
-/// If the address cannot be bound.
 pub fn bind_udp(address: SocketAddr) -> io::Result<UdpSocket> {
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
@@ -59,9 +56,6 @@ impl Drop for Opened {
 }
 
 /// Connects this socket, which does not block.
-///
-/// # Errors
-/// If the connection cannot be established.
 pub async fn connect(socket: Socket, to: SocketAddr) -> io::Result<(TcpStream, Opened)> {
     let opened = {
         // The connection may be accepted in this process before connect(2) returns.

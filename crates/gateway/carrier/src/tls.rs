@@ -67,9 +67,6 @@ impl Identity {
 
     /// A secret that depends on the own private key and this label alone: a signature, which is
     /// deterministic for Ed25519, of a text that no handshake signs.
-    ///
-    /// # Errors
-    /// If the key cannot sign.
     pub(crate) fn derive(&self, label: &[u8]) -> Result<Vec<u8>, Error> {
         let own = self.own();
         let signer = own.key.choose_scheme(&[SignatureScheme::ED25519]);
@@ -108,9 +105,6 @@ impl Identity {
 }
 
 /// The peer's key in a handshake, where TLS has certificates.
-///
-/// # Errors
-/// If there is not exactly one Ed25519 key.
 pub fn peer_key(certificates: &[CertificateDer<'_>]) -> Result<PublicKey, Error> {
     let [key] = certificates else {
         return Err(Error::InvalidCertificate(CertificateError::BadEncoding));

@@ -43,30 +43,18 @@ pub trait Carried: fmt::Debug + Send + Sync {
     fn carrier(&self) -> Carrier;
 
     /// Opens a stream. Waits while the peer's limit of streams is reached.
-    ///
-    /// # Errors
-    /// If the tunnel is closed.
     fn open(&self) -> BoxFuture<'_, Result<Stream, Closed>>;
 
     /// The next stream that the peer has opened.
-    ///
-    /// # Errors
-    /// If the tunnel is closed.
     fn accept(&self) -> BoxFuture<'_, Result<Stream, Closed>>;
 
     /// Sends a datagram. When the send buffer is full the oldest one is discarded.
-    ///
-    /// # Errors
-    /// If it is too large or the tunnel is closed.
     fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent>;
 
     /// Datagrams that wait to be sent, bytes.
     fn datagrams_waiting_bytes(&self) -> usize;
 
     /// The next datagram from the peer.
-    ///
-    /// # Errors
-    /// If the tunnel is closed.
     fn receive_datagram(&self) -> BoxFuture<'_, Result<Bytes, Closed>>;
 
     /// Waits until the tunnel is closed, and over `mptcp` until the peer was told the reason.

@@ -3,3 +3,5 @@
 mod mptcp;
 mod quic;
 mod strangers;
+mod support;
+mod tunnels;

@@ -1,6 +1,6 @@
 //! Memory of a tunnel's streams. A process of its own, for its allocator.
 
-#[path = "quic/support.rs"]
+#[path = "support.rs"]
 #[expect(dead_code, reason = "shared with the tests of quic")]
 mod support;
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anabranch_carrier::mptcp::mux;
 use anabranch_carrier::tls::SERVER_NAME;
-use anabranch_carrier::{Stream, Tunnel, quic};
+use anabranch_carrier::{Limits, Stream, Tunnel, quic};
 use noq::crypto::rustls::QuicClientConfig;
 use support::{A, PATIENCE, identities, near, pair_at, path};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -71,7 +71,7 @@ async fn opened(tunnel: &Tunnel) -> Stream {
 async fn a_thousand_stalled_streams_have_their_first_windows_and_stop_no_other() {
     const STREAMS: usize = 1000;
     let _alone = ALONE.lock().await;
-    let (near_identity, far_identity) = identities();
+    let (near_identity, far_identity, _) = identities();
     let (listener, address) = support::listen(&far_identity).await;
     let pair = pair_at(listener, near(address, vec![path(A)]), &near_identity).await;
     let before = allocated();
@@ -99,7 +99,7 @@ async fn a_thousand_stalled_streams_have_their_first_windows_and_stop_no_other()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_that_ignores_its_credit_fills_no_more_than_is_stated() {
     let _alone = ALONE.lock().await;
-    let (near_identity, far_identity) = identities();
+    let (near_identity, far_identity, _) = identities();
     let mut config = support::far();
     let limits = &mut config.settings.limits;
     limits.tunnel_buffer_bytes = 4 << 20;
@@ -158,12 +158,13 @@ async fn full_windows_of_a_hundred_streams_take_no_more_than_is_stated() {
 /// A peer of the carrier `mptcp` with a key fills the windows of streams. The tunnel's buffer, also
 /// filled, is in proportion to their number.
 async fn windows_filled_byte_by_byte(streams: usize) {
-    let tunnel_bytes = streams * (4 << 20) / 100;
+    let tunnel_buffer_bytes = streams * (4 << 20) / 100;
     let _alone = ALONE.lock().await;
-    let limits = mux::Limits {
+    let limits = Limits {
         streams,
-        stream_bytes: 1 << 20,
-        tunnel_bytes,
+        buffer_bytes: 1 << 20,
+        tunnel_buffer_bytes,
+        ..Limits::default()
     };
     let now = tokio::time::Instant::now();
     let [mut near, mut far] = [mux::Role::Near, mux::Role::Far].map(|it| mux::Mux::new(it, limits));
@@ -185,7 +186,7 @@ async fn windows_filled_byte_by_byte(streams: usize) {
         sent.clear();
     }
     let grown = allocated() - before;
-    let most = 2 * streams * (64 << 10) + tunnel_bytes;
+    let most = 2 * streams * (64 << 10) + tunnel_buffer_bytes;
     assert!(grown < most, "{grown} bytes, {most} are stated");
     let beyond = [6, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0];
     let refused = far.receive(mux::Lane::Bulk, &beyond, now);

@@ -17,10 +17,11 @@ use crate::config::destination::Destinations;
 use crate::config::difference::Differs;
 use crate::config::{self, Live};
 use crate::counters::{Counters, Held};
+use crate::gateway::Gateway;
 use crate::itcp;
 use crate::keys::PublicKey;
 use crate::names::Resolver;
-use crate::network::{Kernel, Network};
+use crate::network::Network;
 use crate::tls::Identity;
 use crate::traffic::association::Associations;
 use crate::traffic::limits::Limiter;
@@ -71,23 +72,26 @@ struct Session {
 }
 
 impl Far {
-    /// Listens for tunnels.
-    ///
-    /// # Errors
-    /// If the address cannot be bound.
-    pub async fn start(
-        config: config::Far,
-        identity: Arc<Identity>,
-        counters: Arc<Counters>,
-    ) -> anyhow::Result<Far> {
-        Far::start_on(Arc::new(Kernel), config, identity, counters).await
+    /// Established tunnels with their peers' keys.
+    pub fn tunnels(&self) -> Vec<(PublicKey, Tunnel)> {
+        self.0.tunnels.lock().values().cloned().collect()
     }
 
-    /// [`Far::start`] on this network.
-    ///
-    /// # Errors
-    /// If the address cannot be bound.
-    pub async fn start_on(
+    /// Name of a peer: as configured, or the end of its key, because all begin alike.
+    fn name(&self, peer: &PublicKey) -> String {
+        let config = self.0.config();
+        let named = config.tunnel.peer(peer).and_then(|it| it.name.clone());
+        named.unwrap_or_else(|| {
+            let key = peer.to_string();
+            key[key.len().saturating_sub(SHORT_KEY)..].to_owned()
+        })
+    }
+}
+
+impl Gateway for Far {
+    type Config = config::Far;
+
+    async fn start_on(
         network: Arc<dyn Network>,
         config: config::Far,
         identity: Arc<Identity>,
@@ -117,45 +121,7 @@ impl Far {
         Ok(Far(shared))
     }
 
-    /// Established tunnels with their peers' keys.
-    pub fn tunnels(&self) -> Vec<(PublicKey, Tunnel)> {
-        self.0.tunnels.lock().values().cloned().collect()
-    }
-
-    /// Name of a peer: as configured, or the end of its key, because all begin alike.
-    pub fn name(&self, peer: &PublicKey) -> String {
-        let config = self.0.config();
-        let named = config.tunnel.peer(peer).and_then(|it| it.name.clone());
-        named.unwrap_or_else(|| {
-            let key = peer.to_string();
-            key[key.len().saturating_sub(SHORT_KEY)..].to_owned()
-        })
-    }
-
-    /// Stops accepting tunnels and streams. Connections continue.
-    pub fn stop_accepting(&self) {
-        self.0.stopped.cancel();
-    }
-
-    /// Waits until the gateway can no longer do its work. Returns the reason.
-    pub async fn failed(&self) -> &anyhow::Error {
-        self.0.tasks.failed().await
-    }
-
-    /// Number of present connections.
-    pub fn active(&self) -> usize {
-        self.0.limiter.active()
-    }
-
-    /// Resets all connections, closes all tunnels and waits until everything has ended.
-    pub async fn close_all(&self) {
-        self.0.stopped.cancel();
-        self.0.tasks.close().await;
-    }
-
-    /// Applies the changes that need no restart: peers, `allow`, `resolver` and `limits`. Closes
-    /// the tunnels of keys that the identity accepts no more. Returns the configuration in use.
-    pub fn apply(&self, new: config::Far) -> config::Far {
+    async fn apply(&self, new: config::Far) -> (config::Far, Vec<String>) {
         let shared = &self.0;
         let new = shared.config().reloaded(new);
         shared.limiter.replace(&new.limits);
@@ -172,7 +138,31 @@ impl Far {
                 tunnel.close(REMOVED);
             }
         }
-        new
+        (new, Vec::new())
+    }
+
+    fn named_tunnels(&self) -> Vec<(String, Tunnel)> {
+        let tunnels = self.tunnels().into_iter();
+        tunnels
+            .map(|(peer, tunnel)| (self.name(&peer), tunnel))
+            .collect()
+    }
+
+    async fn failed(&self) -> &anyhow::Error {
+        self.0.tasks.failed().await
+    }
+
+    fn active(&self) -> usize {
+        self.0.limiter.active()
+    }
+
+    async fn stop_accepting(&self) {
+        self.0.stopped.cancel();
+    }
+
+    async fn close_all(&self) {
+        self.0.stopped.cancel();
+        self.0.tasks.close().await;
     }
 }
 

@@ -1,8 +1,7 @@
 //! I-TCP: the weight of a tunnel follows the gateway's buffer.
 //!
-//! Each gateway adjusts the tunnel in its own direction, by the samples of its own buffer: data
 //! Each gateway adjusts the tunnel in its own direction, by samples of its own buffer: data that
-//! streams have accepted and that was never sent. Data that local connections could not
+//! streams have accepted and that was never sent.
 
 use std::time::Duration;
 
@@ -13,69 +12,57 @@ use tokio::time::{Instant, sleep};
 use crate::carrier::{PathState, Tunnel};
 use crate::random;
 
-/// A tunnel whose weight is adjusted.
-trait Buffer {
-    /// Data accepted and never sent, bytes.
-    fn unsent_bytes(&self) -> u64;
-    /// Data accepted since the start, bytes.
-    fn accepted_bytes(&self) -> u64;
-    /// Paths over which it is sent.
-    fn paths(&self) -> Vec<PathState>;
-    /// Changes the weight.
-    fn set_kappa(&self, kappa: f64);
-}
-
-impl Buffer for Tunnel {
-    fn unsent_bytes(&self) -> u64 {
-        (**self).unsent_bytes()
-    }
-
-    fn accepted_bytes(&self) -> u64 {
-        (**self).accepted_bytes()
-    }
-
-    fn paths(&self) -> Vec<PathState> {
-        (**self).paths()
-    }
-
-    fn set_kappa(&self, kappa: f64) {
-        (**self).set_kappa(kappa);
-    }
-}
-
 /// Adjusts the weight of this tunnel, if that is configured. Does not return.
 pub async fn adjust(tunnel: &Tunnel, itcp: Option<Adjust>) {
     match itcp {
-        Some(itcp) => adjust_forever(tunnel, itcp.parameters(), uniform).await,
+        Some(itcp) => {
+            let held = || Held {
+                unsent_bytes: tunnel.unsent_bytes(),
+                accepted_bytes: tunnel.accepted_bytes(),
+                paths: tunnel.paths(),
+            };
+            let set_kappa = |kappa| tunnel.set_kappa(kappa);
+            adjust_forever(held, set_kappa, itcp.parameters(), uniform).await;
+        }
         None => std::future::pending().await,
     }
 }
 
+/// State of a tunnel that a sample is taken of.
+struct Held {
+    /// Data accepted and never sent, bytes.
+    unsent_bytes: u64,
+    /// Data accepted since the start, bytes.
+    accepted_bytes: u64,
+    /// Paths over which it is sent.
+    paths: Vec<PathState>,
+}
+
 async fn adjust_forever(
-    buffer: &impl Buffer,
+    held: impl Fn() -> Held,
+    set_kappa: impl Fn(f64),
     parameters: RateAdjustment,
     mut draw: impl FnMut() -> f64,
 ) {
     let started = Instant::now();
     let mut adjuster = Adjuster::new(parameters, parameters.max_kappa);
-    buffer.set_kappa(adjuster.kappa());
+    set_kappa(adjuster.kappa());
     let mut next = started;
     loop {
         // From sample to sample, so that the time a sample takes does not add up.
         next += Duration::from_secs_f64(adjuster.wait_s(&mut draw));
         sleep(next.saturating_duration_since(Instant::now())).await;
-        let Some(sample) = sample(buffer, started.elapsed()) else {
+        let Some(sample) = sample(&held(), started.elapsed()) else {
             continue; // no path has a round-trip time yet
         };
         adjuster.sample(&sample);
-        buffer.set_kappa(adjuster.kappa());
+        set_kappa(adjuster.kappa());
     }
 }
 
 /// A sample of the buffer, in packets of the paths' mean size.
-fn sample(buffer: &impl Buffer, age: Duration) -> Option<BufferSample> {
-    let paths = buffer.paths();
-    let used = paths.iter().filter_map(|path| {
+fn sample(held: &Held, age: Duration) -> Option<BufferSample> {
+    let used = held.paths.iter().filter_map(|path| {
         let base_rtt_s = path.base_rtt_s.filter(|&rtt_s| rtt_s > 0.0)?;
         (path.window_packets > 0.0).then_some((path.window_packets, base_rtt_s, path.mtu_bytes))
     });
@@ -91,8 +78,8 @@ fn sample(buffer: &impl Buffer, age: Duration) -> Option<BufferSample> {
     let packet_bytes = (bytes / window).max(1.0);
     Some(BufferSample {
         age_s: age.as_secs_f64(),
-        buffer_packets: buffer.unsent_bytes() as f64 / packet_bytes,
-        arrived_packets: buffer.accepted_bytes() as f64 / packet_bytes,
+        buffer_packets: held.unsent_bytes as f64 / packet_bytes,
+        arrived_packets: held.accepted_bytes as f64 / packet_bytes,
         window,
         // The window over this time is the sum of the paths' expected rates.
         base_rtt: window / rate,
@@ -108,10 +95,8 @@ fn uniform() -> f64 {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
-    use std::net::IpAddr;
 
     use super::*;
-    use crate::carrier::Condition;
 
     /// Packets, bytes.
     const PACKET: u16 = 1000;
@@ -141,62 +126,31 @@ mod tests {
         }
     }
 
-    /// A tunnel that gives one sample after the other, split over two paths.
-    struct Rows {
-        /// Weights that were set, the first before any sample.
-        kappas: RefCell<Vec<f64>>,
-    }
-
-    impl Rows {
-        fn row(&self) -> BufferSample {
-            row(u32::try_from(self.kappas.borrow().len()).expect("few") - 1)
-        }
-    }
-
-    impl Buffer for Rows {
-        fn unsent_bytes(&self) -> u64 {
-            (self.row().buffer_packets * f64::from(PACKET)) as u64
-        }
-
-        fn accepted_bytes(&self) -> u64 {
-            (self.row().arrived_packets * f64::from(PACKET)) as u64
-        }
-
-        /// A quarter of the window on a path of half the rate per packet, and the rest so that the
-        /// sum of the expected rates is the sample's; and a path that is not open.
-        fn paths(&self) -> Vec<PathState> {
-            let BufferSample {
-                window, base_rtt, ..
-            } = self.row();
-            let (first, second) = (window / 4.0, window * 3.0 / 4.0);
-            let first_rate = first / (2.0 * base_rtt);
-            let second_rate = window / base_rtt - first_rate;
-            vec![
-                path(first, Some(2.0 * base_rtt)),
+    /// State that gives this sample: a quarter of the window on a path of half the rate per packet,
+    /// and the rest so that the sum of the expected rates is the sample's; and a path that is not
+    /// open.
+    fn held(sample: &BufferSample) -> Held {
+        let (first, second) = (sample.window / 4.0, sample.window * 3.0 / 4.0);
+        let first_rate = first / (2.0 * sample.base_rtt);
+        let second_rate = sample.window / sample.base_rtt - first_rate;
+        Held {
+            unsent_bytes: (sample.buffer_packets * f64::from(PACKET)) as u64,
+            accepted_bytes: (sample.arrived_packets * f64::from(PACKET)) as u64,
+            paths: vec![
+                path(first, Some(2.0 * sample.base_rtt)),
                 path(0.0, None),
                 path(second, Some(second / second_rate)),
-            ]
-        }
-
-        fn set_kappa(&self, kappa: f64) {
-            self.kappas.borrow_mut().push(kappa);
+            ],
         }
     }
 
     fn path(window_packets: f64, base_rtt_s: Option<f64>) -> PathState {
         PathState {
-            name: "path".to_owned(),
-            condition: Condition::Up,
-            local: None::<IpAddr>,
-            sent_bytes: 0,
-            received_bytes: 0,
-            sent_packets: 0,
-            lost_packets: 0,
             rtt_s: base_rtt_s,
             base_rtt_s,
             window_packets,
             mtu_bytes: PACKET.into(),
-            deaths: 0,
+            ..PathState::default()
         }
     }
 
@@ -209,18 +163,20 @@ mod tests {
             guard,
             ..Adjust::default().parameters()
         };
-        let buffer = Rows {
-            kappas: RefCell::default(),
-        };
+        // Weights that were set, the first before any sample.
+        let kappas = RefCell::new(Vec::new());
+        let next = || held(&row(u32::try_from(kappas.borrow().len()).expect("few") - 1));
+        let set_kappa = |kappa| kappas.borrow_mut().push(kappa);
         let until = Duration::from_secs_f64(row(ALL - 1).age_s + 0.1);
-        let _ = tokio::time::timeout(until, adjust_forever(&buffer, parameters, || DRAW)).await;
+        let adjusting = adjust_forever(next, set_kappa, parameters, || DRAW);
+        let _ = tokio::time::timeout(until, adjusting).await;
         let mut adjuster = Adjuster::new(parameters, parameters.max_kappa);
         let mut expected = vec![adjuster.kappa()];
         for i in 0..ALL {
             adjuster.sample(&row(i));
             expected.push(adjuster.kappa());
         }
-        (buffer.kappas.into_inner(), expected)
+        (kappas.into_inner(), expected)
     }
 
     #[tokio::test(start_paused = true)]
@@ -255,19 +211,11 @@ mod tests {
 
     #[test]
     fn without_a_path_there_is_no_sample() {
-        struct Empty;
-        impl Buffer for Empty {
-            fn unsent_bytes(&self) -> u64 {
-                0
-            }
-            fn accepted_bytes(&self) -> u64 {
-                0
-            }
-            fn paths(&self) -> Vec<PathState> {
-                vec![path(10.0, None), path(0.0, Some(0.1))]
-            }
-            fn set_kappa(&self, _: f64) {}
-        }
-        assert!(sample(&Empty, Duration::ZERO).is_none());
+        let held = Held {
+            unsent_bytes: 0,
+            accepted_bytes: 0,
+            paths: vec![path(10.0, None), path(0.0, Some(0.1))],
+        };
+        assert!(sample(&held, Duration::ZERO).is_none());
     }
 }

@@ -8,6 +8,7 @@
 pub mod config;
 pub mod counters;
 pub mod far;
+pub mod gateway;
 pub mod itcp;
 pub mod names;
 pub mod near;

@@ -14,8 +14,9 @@ use crate::carrier::mptcp::remove_endpoints;
 use crate::config::difference::Differs;
 use crate::config::{self, Live};
 use crate::counters::Counters;
+use crate::gateway::Gateway;
 use crate::names::Resolver;
-use crate::network::{Kernel, Network};
+use crate::network::Network;
 use crate::random;
 use crate::tls::Identity;
 use crate::traffic::association::Associations;
@@ -23,7 +24,7 @@ use crate::traffic::limits::Limiter;
 use crate::traffic::tasks::Tasks;
 
 mod caps;
-mod client;
+pub mod client;
 mod connector;
 mod direct;
 mod dns;
@@ -65,23 +66,25 @@ struct Shared {
 }
 
 impl Near {
-    /// Opens the listeners and begins to connect to `far`.
-    ///
-    /// # Errors
-    /// If a listener cannot be opened; the message names its key.
-    pub async fn start(
-        config: config::Near,
-        identity: Arc<Identity>,
-        counters: Arc<Counters>,
-    ) -> anyhow::Result<Near> {
-        Near::start_on(Arc::new(Kernel), config, identity, counters).await
+    /// Established tunnels, that over all paths first.
+    pub fn tunnels(&self) -> Vec<(TunnelId, Tunnel)> {
+        let connectors = self.shared.connectors.lock();
+        let established = connectors
+            .iter()
+            .filter_map(|(id, connector)| Some((id.clone(), connector.established()?)));
+        established.collect()
     }
 
-    /// [`Near::start`] on this network.
-    ///
-    /// # Errors
-    /// If a listener cannot be opened; the message names its key.
-    pub async fn start_on(
+    /// Keys of the open listeners with their addresses.
+    pub async fn addresses(&self) -> Vec<(String, SocketAddr)> {
+        self.listeners.lock().await.addresses()
+    }
+}
+
+impl Gateway for Near {
+    type Config = config::Near;
+
+    async fn start_on(
         network: Arc<dyn Network>,
         config: config::Near,
         identity: Arc<Identity>,
@@ -120,47 +123,7 @@ impl Near {
         })
     }
 
-    /// Established tunnels, that over all paths first.
-    pub fn tunnels(&self) -> Vec<(TunnelId, Tunnel)> {
-        let connectors = self.shared.connectors.lock();
-        let established = connectors
-            .iter()
-            .filter_map(|(id, connector)| Some((id.clone(), connector.established()?)));
-        established.collect()
-    }
-
-    /// Waits until the gateway can no longer do its work. Returns the reason.
-    pub async fn failed(&self) -> &anyhow::Error {
-        self.shared.tasks.failed().await
-    }
-
-    /// Keys of the open listeners with their addresses.
-    pub async fn addresses(&self) -> Vec<(String, SocketAddr)> {
-        self.listeners.lock().await.addresses()
-    }
-
-    /// Closes the listeners. Connections continue.
-    pub async fn stop_accepting(&self) {
-        self.listeners.lock().await.close().await;
-    }
-
-    /// Number of present connections.
-    pub fn active(&self) -> usize {
-        self.shared.limiter.active()
-    }
-
-    /// Resets all connections, closes all tunnels and waits until everything has ended.
-    pub async fn close_all(&self) {
-        self.stop_accepting().await;
-        self.shared.tasks.close().await;
-        // Waits for processes; fails only if it panics.
-        let _ = spawn_blocking(remove_endpoints).await;
-    }
-
-    /// Applies the changes that need no restart: peers, listeners, `rules` and `limits`. Closes all
-    /// tunnels if a peer was removed. Returns the configuration in use, and the faults of listeners
-    /// that could not be opened.
-    pub async fn apply(&self, new: config::Near) -> (config::Near, Vec<String>) {
+    async fn apply(&self, new: config::Near) -> (config::Near, Vec<String>) {
         let shared = &self.shared;
         let old = shared.config();
         let mut new = old.reloaded(new);
@@ -176,6 +139,34 @@ impl Near {
         let (closed, faults): (Vec<_>, Vec<_>) = faults.into_iter().unzip();
         new.remove_services(&closed);
         (new, faults)
+    }
+
+    fn named_tunnels(&self) -> Vec<(String, Tunnel)> {
+        let name = |id: TunnelId| match id {
+            TunnelId::All => String::new(),
+            TunnelId::Path(_) | TunnelId::Datagrams(_) => id.to_string(),
+        };
+        let tunnels = self.tunnels().into_iter();
+        tunnels.map(|(id, tunnel)| (name(id), tunnel)).collect()
+    }
+
+    async fn failed(&self) -> &anyhow::Error {
+        self.shared.tasks.failed().await
+    }
+
+    fn active(&self) -> usize {
+        self.shared.limiter.active()
+    }
+
+    async fn stop_accepting(&self) {
+        self.listeners.lock().await.close().await;
+    }
+
+    async fn close_all(&self) {
+        self.stop_accepting().await;
+        self.shared.tasks.close().await;
+        // Waits for processes; fails only if it panics.
+        let _ = spawn_blocking(remove_endpoints).await;
     }
 }
 

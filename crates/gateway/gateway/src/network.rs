@@ -22,15 +22,9 @@ use crate::socket::{Opened, canonical, connect_tcp};
 /// A network as one host sees it.
 pub trait Network: fmt::Debug + Send + Sync {
     /// Listens for connections at this address.
-    ///
-    /// # Errors
-    /// If it cannot be bound.
     fn listen(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>>;
 
     /// Connects to this address.
-    ///
-    /// # Errors
-    /// If the connection cannot be established.
     fn connect(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Socket>>>;
 
     /// Binder of the sockets of tunnels.
@@ -40,9 +34,6 @@ pub trait Network: fmt::Debug + Send + Sync {
 /// A listening socket of TCP.
 pub trait Listener: fmt::Debug + Send + Sync {
     /// Local address.
-    ///
-    /// # Errors
-    /// Errors of the socket.
     fn local_addr(&self) -> io::Result<SocketAddr>;
 
     /// The next connection with the address of its peer. Cancel-safe.
@@ -62,21 +53,12 @@ pub trait Socket: AsyncRead + AsyncWrite + fmt::Debug + Send + Sync + Unpin {
     fn failed(&self) -> BoxFuture<'_, io::Error>;
 
     /// Waits for data or the end, without taking it. Returns whether there is data. Cancel-safe.
-    ///
-    /// # Errors
-    /// If the connection has failed.
     fn has_data(&self) -> BoxFuture<'_, io::Result<bool>>;
 
     /// Own address.
-    ///
-    /// # Errors
-    /// Errors of the socket.
     fn local_addr(&self) -> io::Result<SocketAddr>;
 
     /// The peer's address.
-    ///
-    /// # Errors
-    /// Errors of the socket.
     fn peer_addr(&self) -> io::Result<SocketAddr>;
 
     /// Destination of the connection before the packet filter redirected it here; `None` if it did

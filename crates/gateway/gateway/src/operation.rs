@@ -1,7 +1,6 @@
 //! Running a gateway: signals, reload, drain, readiness, status and metrics.
 
 pub mod client;
-pub mod gateway;
 pub mod metrics;
 pub mod monitor;
 pub mod recorder;

@@ -15,9 +15,6 @@ thread_local! {
 }
 
 /// Receives the next datagram, with its origin, an IPv4-mapped one as IPv4. Cancel-safe.
-///
-/// # Errors
-/// Errors of the socket.
 pub(crate) async fn receive_from(
     socket: &tokio::net::UdpSocket,
 ) -> io::Result<(Bytes, SocketAddr)> {
@@ -36,9 +33,6 @@ pub(crate) async fn receive_from(
 }
 
 /// Connects to this address.
-///
-/// # Errors
-/// If the connection cannot be established.
 pub(crate) async fn connect_tcp(to: SocketAddr) -> io::Result<(TcpStream, Opened)> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;

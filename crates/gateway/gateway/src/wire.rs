@@ -222,9 +222,6 @@ impl Datagram {
     }
 
     /// Reads a datagram.
-    ///
-    /// # Errors
-    /// If these bytes are no datagram.
     pub fn decode(mut bytes: Bytes) -> Result<Datagram, Malformed> {
         let association = bytes.try_get_u32()?;
         let (peer, payload) = decode_peer(bytes)?;
@@ -418,9 +415,6 @@ impl Destination {
     }
 
     /// Takes a destination from the start of `bytes`.
-    ///
-    /// # Errors
-    /// If there is none.
     pub fn take(bytes: &mut &[u8]) -> Result<Destination, Malformed> {
         let kind = bytes.try_get_u8()?;
         let host = match kind {

@@ -4,11 +4,8 @@
 #[expect(dead_code, reason = "shared with the tests of traffic")]
 mod harness;
 
-use std::time::Duration;
-
-use harness::{Pair, each_carrier, echo, exchange, request, until};
+use harness::{Pair, each_carrier, echo, exchange, request, reset, until};
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("Linux").count()
@@ -17,19 +14,15 @@ fn descriptors() -> usize {
 /// Connections that end in every way.
 async fn traffic(pair: &Pair) {
     let echo = echo().await;
-    let socks = pair.at("socks").await;
     for i in 0..20 {
         let mut complete = pair.connect(echo).await.expect("connected");
         exchange(&mut complete, "complete").await;
-        let reset = pair.connect(echo).await.expect("connected");
-        socket2::SockRef::from(&reset)
-            .set_linger(Some(Duration::ZERO))
-            .expect("set");
+        reset(&pair.connect(echo).await.expect("connected"));
         let refused = "127.0.0.1:1".parse().expect("an address");
         assert_eq!(pair.connect(refused).await.err(), Some(5));
-        let mut garbage = TcpStream::connect(socks).await.expect("connected");
+        let mut garbage = pair.dial("socks").await;
         garbage.write_all(&[i; 30]).await.expect("sent");
-        let mut udp = TcpStream::connect(socks).await.expect("connected");
+        let mut udp = pair.dial("socks").await;
         request(&mut udp, 3, &[1, 0, 0, 0, 0], 0)
             .await
             .expect("associated");
@@ -45,15 +38,13 @@ fn nothing_is_left_of_connections_and_gateways() {
         let tasks = metrics.num_alive_tasks();
         let pair = Pair::start(carrier).await;
         traffic(&pair).await;
-        until("near's end", async || pair.near.active() == 0).await;
-        until("far's end", async || pair.far().active() == 0).await;
+        pair.idle().await;
         // Over `mptcp` near opens another one for datagrams, which takes a while.
         let tunnels = if carrier == "mptcp" { 2 } else { 1 };
         until("tunnels", async || pair.near.tunnels().len() == tunnels).await;
         let first = descriptors();
         traffic(&pair).await;
-        until("near's end", async || pair.near.active() == 0).await;
-        until("far's end", async || pair.far().active() == 0).await;
+        pair.idle().await;
         // Each `echo` leaves its listener.
         until("descriptors", async || descriptors() <= first + 1).await;
         pair.close().await;

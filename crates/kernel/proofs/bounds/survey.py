@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 PATHS = tuple(range(1, MOST_PATHS + 1))
 
 COLUMNS = ("rule", "paths", "increase", "increase x w", "decrease / w", "exponents", "cases", "s")
-DELAY_BASED_COLUMNS = ("rule", "paths", "change", "change / w", "decrease / w", *COLUMNS[5:])
 
 
 @dataclass(frozen=True)

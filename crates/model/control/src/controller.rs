@@ -102,7 +102,7 @@ pub struct Controller<R: Rule> {
     before_loss: Vec<BeforeLoss<R>>,
     /// The deliveries of each path; empty unless the rule acts by delivery rates.
     deliveries: Vec<Delivery>,
-    /// The groups that are coupled; `None` if all paths are.
+    /// The groups that are coupled, without silent paths; `None` if all paths are.
     grouping: Option<Box<Grouping<R::Memory<f64>>>>,
 }
 
@@ -157,6 +157,7 @@ impl<R: Rule> Controller<R> {
         if let Some(delivery) = self.deliveries.get_mut(r) {
             *delivery = Delivery::default();
         }
+        self.set_silent(r, false);
     }
 
     fn new_path(&self) -> Path<f64> {
@@ -239,6 +240,9 @@ impl<R: Rule> Controller<R> {
     pub fn on_ack(&mut self, r: usize, ack: &Ack) {
         if let Some(grouping) = &mut self.grouping {
             grouping.on_ack(r, ack);
+            if grouping.is_trivial() {
+                self.grouping = None;
+            }
         }
         self.measure(r, ack);
         if self.round_ends(r, ack) {

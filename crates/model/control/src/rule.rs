@@ -144,6 +144,12 @@ pub trait Rule: Clone + Debug {
 
     /// Changes the value of the parameter [`WEIGHT`](Rule::WEIGHT); without one, does nothing.
     fn set_weight(&mut self, _weight: f64) {}
+
+    /// Whether it has values of its own for the first path, the second and so on, so that none may
+    /// be left out. No rule of the table has.
+    fn knows_paths_by_place(&self) -> bool {
+        false
+    }
 }
 
 /// `phi_r = I_r / D_r`: the loss probability at which the window of path `r` is in equilibrium.

@@ -239,6 +239,7 @@ impl AnyController {
         add_path(&mut self);
         reset_path(&mut self, r: usize);
         set_coupling(&mut self, coupling: Coupling);
+        on_silence(&mut self, r: usize);
         group(&self, r: usize) -> usize;
         #[inline] window(&self, r: usize) -> f64;
         #[inline] ssthresh(&self, r: usize) -> f64;

@@ -1,7 +1,9 @@
 //! Coupled paths: groups, each a connection of its own to the rule.
 
-use crate::common::{ack, close};
-use anabranch_control::{Ack, Algorithm, AnyController, Coupling};
+use std::sync::Arc;
+
+use crate::common::{ack, all_rules, close};
+use anabranch_control::{Ack, Algorithm, AnyController, AnyRule, Coupling, Custom, External, Path};
 use proptest::prelude::*;
 
 fn controller(spec: &str, paths: usize) -> AnyController {
@@ -10,6 +12,25 @@ fn controller(spec: &str, paths: usize) -> AnyController {
 
 fn groups(controller: &AnyController, paths: usize) -> Vec<usize> {
     (0..paths).map(|r| controller.group(r)).collect()
+}
+
+/// Whether path `r` evolves with these events bit for bit as in a controller of this coupling, in
+/// which no path is silent.
+fn evolves_as(
+    controller: &AnyController,
+    coupling: Coupling,
+    r: usize,
+    mut now: f64,
+    events: &[(f64, Event)],
+) -> bool {
+    let (mut one, mut other) = (controller.clone(), controller.clone());
+    other.set_coupling(coupling);
+    events.iter().all(|(after, event)| {
+        now += after;
+        apply(&mut one, r, now, event);
+        apply(&mut other, r, now, event);
+        (one.window(r), one.ssthresh(r)) == (other.window(r), other.ssthresh(r))
+    })
 }
 
 /// An event of a path in a random history.
@@ -68,6 +89,71 @@ proptest! {
             prop_assert_eq!(together.ssthresh(r), alone[r].ssthresh(0));
         }
         prop_assert_eq!(groups(&together, paths), (0..paths).collect::<Vec<_>>());
+    }
+
+    /// For every rule, whatever happened before: once each sibling had two timeouts in a row or was
+    /// closed, the living path's window and ssthresh have the bits of a connection's with that path
+    /// alone, which is what `coupling=never` makes of each path. After one timeout, and once
+    /// something was acknowledged on the siblings, they are those of a connection that couples all paths.
+    #[test]
+    fn a_sibling_counts_until_it_is_silent_and_again_when_it_is_heard(
+        paths in 2usize..5, living in 0usize..4, closed in 0usize..8,
+        before in prop::collection::vec((0usize..4, 0.0..0.3, any_event()), 1..100),
+        after in prop::collection::vec((0.0..0.3, any_event()), 1..50),
+    ) {
+        let living = living % paths;
+        let siblings: Vec<usize> = (0..paths).filter(|&r| r != living).collect();
+        for (info, rule) in all_rules() {
+            let mut one = rule.controller(paths, 10.0);
+            let mut now = 0.0;
+            for (r, after, event) in &before {
+                now += after;
+                apply(&mut one, r % paths, now, event);
+            }
+            // What was acknowledged ends a row of timeouts.
+            for &r in &siblings {
+                apply(&mut one, r, now, &Event::Ack { packets: 1, rtt: 0.1 });
+                one.on_timeout(r);
+            }
+            let same = evolves_as(&one, Coupling::Always, living, now, &after);
+            prop_assert!(same, "{}: one timeout", info.name);
+            for &r in &siblings {
+                if closed >> r & 1 == 0 { one.on_timeout(r) } else { one.on_silence(r) }
+            }
+            let same = evolves_as(&one, Coupling::Never, living, now, &after);
+            prop_assert!(same, "{}: silent", info.name);
+            for &r in &siblings {
+                apply(&mut one, r, now, &Event::Ack { packets: 1, rtt: 0.1 });
+            }
+            let same = evolves_as(&one, Coupling::Always, living, now, &after);
+            prop_assert!(same, "{}: heard", info.name);
+        }
+    }
+
+    /// Of every rule, with memory or without: the others evolve bit for bit as in a connection that
+    /// never had the path, whichever its place is.
+    #[test]
+    fn several_paths_evolve_as_if_a_silent_one_were_not_there(
+        paths in 2usize..4, silent in 0usize..4,
+        history in prop::collection::vec((0usize..4, 0.0..0.3, any_event()), 1..100),
+    ) {
+        let silent = silent % (paths + 1);
+        for (info, rule) in all_rules() {
+            let mut with = rule.controller(paths + 1, 10.0);
+            let mut without = rule.controller(paths, 10.0);
+            apply(&mut with, silent, 0.0, &Event::Ack { packets: 8, rtt: 0.1 });
+            (0..2).for_each(|_| with.on_timeout(silent));
+            let mut now = 0.0;
+            for (r, after, event) in &history {
+                now += after;
+                let r = r % paths;
+                let place = if r < silent { r } else { r + 1 };
+                apply(&mut with, place, now, event);
+                apply(&mut without, r, now, event);
+                prop_assert_eq!(with.window(place), without.window(r), "{}", info.name);
+                prop_assert_eq!(with.ssthresh(place), without.ssthresh(r), "{}", info.name);
+            }
+        }
     }
 
     /// A group that holds every path is the rule as published.
@@ -259,6 +345,29 @@ fn a_rule_is_given_the_paths_of_the_group_alone() {
         controller.on_ack(r, &one);
         assert!(close(controller.window(r), 10.0 + increase));
     }
+}
+
+/// An agent has a value for the first path and one for the second: the second path grows by its own
+/// although the first is silent.
+#[test]
+fn a_rule_that_knows_paths_by_place_is_given_silent_paths_too() {
+    struct ByPlace;
+    impl External for ByPlace {
+        fn increase(&self, r: usize, _paths: &[Path<f64>]) -> f64 {
+            [3.0, 5.0][r]
+        }
+        fn decrease(&self, _r: usize, _paths: &[Path<f64>]) -> f64 {
+            0.0
+        }
+        fn knows_paths_by_place(&self) -> bool {
+            true
+        }
+    }
+    let mut controller = AnyRule::Custom(Custom(Arc::new(ByPlace))).controller(2, 10.0);
+    controller.set_ssthresh(1, 10.0);
+    (0..2).for_each(|_| controller.on_timeout(0));
+    controller.on_ack(1, &ack(1.0, 0.1));
+    assert_eq!(controller.window(1), 15.0);
 }
 
 /// RFC 5681's smallest ssthresh of 2 packets holds for a connection of one path.

@@ -106,11 +106,21 @@ fn keeps_its_invariants(
     operations: &[(usize, Operation)],
 ) {
     let (mut now, paths) = (0.0, controller.paths().len());
-    let floor = if paths == 1 { 2.0 } else { 1.0 };
+    // Timeouts in a row: a path has the floor of a connection with one path while all others are
+    // silent.
+    let mut timeouts = vec![0; paths];
+    let is_alone = |timeouts: &[u32], r| (0..paths).all(|k| k == r || timeouts[k] > 1);
     for (r, operation) in operations {
         let r = r % paths;
         let before = controller.clone();
         apply(&mut controller, &mut now, r, operation);
+        match operation {
+            Operation::Timeout => timeouts[r] += 1,
+            Operation::Ack { packets: 1.., .. } => timeouts[r] = 0,
+            _ => {}
+        }
+        let least = if paths == 1 { 2.0 } else { 1.0 };
+        let floor = if is_alone(&timeouts, r) { 2.0 } else { 1.0 };
 
         for k in 0..paths {
             let window = controller.window(k);
@@ -120,7 +130,7 @@ fn keeps_its_invariants(
             );
             let ssthresh = controller.ssthresh(k);
             assert!(
-                ssthresh >= floor,
+                ssthresh >= least,
                 "{name}: {operation:?}: ssthresh {ssthresh}"
             );
             assert!(controller.path(k).rtt > 0.0, "{name}: {operation:?}");

@@ -50,6 +50,16 @@ impl Rounds {
         windows.into_pyarray(py)
     }
 
+    /// Each path in `paths` ceases to send: its siblings do not count it until its next round trip
+    /// has ended.
+    fn leave(&mut self, paths: PyReadonlyArray1<i64>) -> PyResult<()> {
+        for &path in paths.as_slice()? {
+            let (user, r) = self.places[path as usize];
+            self.controllers[user].on_silence(r);
+        }
+        Ok(())
+    }
+
     /// A round trip of each path in `paths` ends at `now` (s): its packets, as many as its window,
     /// were acknowledged after `rtt`, of which `queue_delay` was queueing and service; where `lost`
     /// there was a loss event among them.

@@ -32,6 +32,8 @@ pub struct PathReport {
     pub in_flight_bytes: u64,
     /// Since when nothing that was sent has been acknowledged.
     pub silent_since: Option<Instant>,
+    /// Smoothed deviation of the RTT samples (RFC 9002, section 5.3: rttvar), s.
+    rtt_deviation_s: f64,
     /// When the newest packet was sent that has been acknowledged.
     acknowledged_sent: Option<Instant>,
     /// How often the path was opened. Only the controller of the last time is registered.
@@ -97,6 +99,28 @@ impl PathReport {
         Some((f64::from(marked) / f64::from(packets)).min(1.0))
     }
 
+    /// Takes an RTT sample, s; `smoothed_s` is the mean of those before, which is infinite without.
+    fn sample_rtt(&mut self, rtt_s: f64, smoothed_s: f64) {
+        self.rtt_sum_s += rtt_s;
+        self.rtt_samples += 1;
+        if smoothed_s.is_finite() {
+            let error = (smoothed_s - rtt_s).abs();
+            self.rtt_deviation_s += (error - self.rtt_deviation_s) / 4.0;
+        } else {
+            self.rtt_deviation_s = rtt_s / 2.0;
+        }
+    }
+
+    /// Whether two probe timeouts have passed without an acknowledgement. The library does not tell
+    /// of them: the first comes after a PTO (RFC 9002, section 6.2.1), the second after two more.
+    fn is_silent(&self, now: Instant, smoothed_s: f64) -> bool {
+        let pto_s = smoothed_s + (4.0 * self.rtt_deviation_s).max(GRANULARITY_S) + MAX_ACK_DELAY_S;
+        let silent = self
+            .silent_since
+            .map(|since| now.saturating_duration_since(since));
+        silent.is_some_and(|silent| silent.as_secs_f64() >= 3.0 * pto_s)
+    }
+
     /// Notes what is in flight, and that a round trip is over once a packet of it is acknowledged.
     fn note_used(&mut self, now: Instant, acknowledged_sent: Option<Instant>) {
         let in_flight = self.in_flight_bytes;
@@ -107,6 +131,11 @@ impl PathReport {
         self.used_bytes[0] = self.used_bytes[0].max(in_flight);
     }
 }
+
+/// `kGranularity` of RFC 9002, s.
+const GRANULARITY_S: f64 = 1e-3;
+/// The longest delay of an acknowledgement, s: the default of RFC 9000, section 18.2.
+const MAX_ACK_DELAY_S: f64 = 0.025;
 
 /// The controller of a connection, shared by its paths. The library builds one [`PathController`]
 /// per path and does not say for which: either [`open`](Self::open) comes before each, or the path
@@ -153,10 +182,21 @@ impl State {
         r
     }
 
+    /// Path `r` is about to change its window: its silent siblings do not count.
+    fn leave_out_silent(&mut self, r: usize, now: Instant) {
+        for (sibling, report) in self.paths.iter().enumerate() {
+            let smoothed_s = self.controller.path(sibling).rtt;
+            if sibling != r && report.is_silent(now, smoothed_s) {
+                self.controller.on_silence(sibling);
+            }
+        }
+    }
+
     /// See [`SharedController::abandon`].
     fn abandon(&mut self, r: usize) {
         let was_used = self.controller.window(r) > 1.0;
         self.controller.on_timeout(r);
+        self.controller.on_silence(r);
         let report = &mut self.paths[r];
         report.timeouts += u64::from(was_used);
         report.opened += 1;
@@ -198,8 +238,8 @@ impl SharedController {
         }
     }
 
-    /// Path `r` is abandoned: its controller is deregistered. The rules couple it as one that had a
-    /// timeout, with a window of 1.
+    /// Path `r` is abandoned: its controller is deregistered, its window is 1, and its siblings do
+    /// not count it until something is acknowledged on it again.
     pub fn abandon(&self, r: usize) {
         self.lock().abandon(r);
     }
@@ -415,7 +455,62 @@ impl Packets {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_control::Ack;
+
     use super::*;
+
+    /// By which the window of path 1, of 10 packets, grows with an acknowledged packet. Semicoupled
+    /// divides 1 by the windows of all paths that count, of 10 packets each.
+    fn growth(state: &State) -> f64 {
+        let mut controller = state.controller.clone();
+        let ack = Ack {
+            now: 0.2,
+            sent_at: 0.1,
+            packets: 1,
+            rtt: None,
+            queue_delay: None,
+            window_limited: true,
+        };
+        controller.on_ack(1, &ack);
+        controller.window(1) - 10.0
+    }
+
+    /// One sample of 100 ms: the deviation is 50 ms and a PTO 100 + 4 * 50 + 25 = 325 ms. The
+    /// second one in a row is over after 325 + 2 * 325 = 975 ms.
+    #[test]
+    fn a_path_counts_until_two_probe_timeouts_have_passed_and_when_it_opens_again() {
+        let rule = Algorithm::parse("semicoupled").expect("in the table");
+        let controller = rule.controller(0, 10.0);
+        let shared = SharedController::new(Clock::start(), controller, 10.0);
+        let mut state = shared.lock();
+        let start = Instant::now();
+        let heard = Ack {
+            now: 0.1,
+            sent_at: 0.0,
+            packets: 1,
+            rtt: Some(0.1),
+            queue_delay: None,
+            window_limited: false,
+        };
+        for r in 0..2 {
+            state.add_path();
+            state.paths[r].is_registered = true;
+            state.controller.on_ack(r, &heard);
+            state.paths[r].sample_rtt(0.1, f64::INFINITY);
+        }
+        state.paths[0].silent_since = Some(start);
+        for (silent_ms, expected) in [(974, 0.05), (976, 0.1)] {
+            state.leave_out_silent(1, start + Duration::from_millis(silent_ms));
+            assert!((growth(&state) - expected).abs() < 1e-12, "{silent_ms} ms");
+        }
+        state.controller.on_ack(0, &heard);
+        assert!((growth(&state) - 0.05).abs() < 1e-12, "heard");
+        state.abandon(0);
+        assert!((growth(&state) - 0.1).abs() < 1e-12, "abandoned");
+        assert_eq!(state.free_path(), 0);
+        state.controller.on_ack(0, &heard);
+        assert!((growth(&state) - 0.05).abs() < 1e-12, "open again");
+    }
 
     #[test]
     fn a_window_is_bounded_by_what_is_allowed() {

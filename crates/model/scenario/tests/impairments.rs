@@ -68,7 +68,7 @@ fn values_without_a_meaning_are_errors() {
         ["reorder = { share = 0.1, packets = 0 }", "reorder.packets: expected a whole number from 1 to 4294967295, got 0"],
         ["reorder = { share = 0.1, by_ms = 0 }", "reorder.by_ms: expected a number above 0, got 0"],
         ["jitter_ms = -1", "jitter_ms: expected a number of at least 0, got -1"],
-        ["arq = { retries = 0, delay_ms = 8 }", "arq.retries: expected a whole number from 1 to 4294967295, got 0"],
+        ["arq = { retries = 0, delay_ms = 8 }", "arq.retries: expected 1 to 100 retries, got 0"],
         ["arq = { retries = 101, delay_ms = 8 }", "arq.retries: expected 1 to 100 retries, got 101"],
         ["arq.retries = 1", "arq.delay_ms: missing key"],
     ];

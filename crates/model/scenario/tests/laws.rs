@@ -1,5 +1,7 @@
 //! Laws of every scenario: what is written can be read, the schema agrees, nothing panics.
 
+use std::collections::BTreeSet;
+
 use anabranch_scenario::{Profile, Recovery, RtoFloor, Scenario, Scheduler, Tcp, schema};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -166,17 +168,49 @@ fn what_is_written_has_every_key_of_the_endpoints() {
     }
 }
 
-/// 12 Mbps are 1000 packets per s: in a round trip of 0.1 s and a timeout of 1 s 1100, and 100 in
-/// the queue, twice that in slow start, 64 B each. 2 KiB for the user and for its path. 100 samples
-/// of user, path and link, 128 B each.
+/// 12 Mbps are 1000 packets per s. In 50 ms 51 are on the wire, and 100 in the queue: a ring of 48
+/// B with room for 256, which grows while the one of 128 is there, and one of 16 B for 128. 51
+/// acknowledgements: 64 x 48 B. The window may be 100 + 100 + 1; twice that in slow start, and 1000
+/// in a timeout of 1 s: bits of three rings of 32 words, for 22 of 64 and one more. 1.2 times that
+/// with 1280 B for the user and 2304 B for its path. 100 samples of user, path and link, 48, 72 and
+/// 44 B with room for 128; a column of 8 B grows.
 #[test]
 fn the_memory_estimate_adds_up() {
-    let text = "algorithm = \"lia\"\nmeasure = { duration_s = 10, sample_ms = 100 }\n\
-        flows = [{ name = \"f\", paths = [[\"a\"]] }]\n\
-        links.a = { rate_mbps = 12, delay_ms = 50, queue.drop_tail.packets = 100 }\n";
-    let scenario = Scenario::parse(text.as_bytes(), "small.toml", &[]).expect("it is good");
-    let expected = 2 * (1100 + 100) * 64 + 2 * 2048 + 3 * 100 * 128;
-    assert_eq!(scenario.memory_estimate(), expected);
+    let scenario =
+        small("links.a = { rate_mbps = 12, delay_ms = 50, queue.drop_tail.packets = 100 }");
+    let network = 1.5 * 256.0 * 48.0 + 128.0 * 16.0 + 64.0 * 48.0;
+    let expected =
+        network + 1.2 * (1280.0 + 2304.0 + 3.0 * 32.0 * 8.0) + 128.0 * (48.0 + 72.0 + 44.0 + 4.0);
+    assert_eq!(scenario.memory_estimate(), expected as u64);
+}
+
+/// The same with a way back, whose full queue of 100 packets of 1500 B takes 120 ms: the window may
+/// be 321, and as many acknowledgements of 64 B, in a ring of 512, have blocks of 48 B. 51 are on
+/// the wire of 50 ms, and one more than a first window of 10 never waits: rings of 64 and 16.
+/// Samples of two links.
+#[test]
+fn acknowledgements_over_links_need_memory() {
+    let scenario = small(
+        "links.a = { rate_mbps = 12, delay_ms = 50, queue.drop_tail.packets = 100 }\n\
+         links.b = { rate_mbps = 10, delay_ms = 50, queue.drop_tail.packets = 100 }\n\
+         flows = [{ name = \"f\", paths = [{ links = [\"a\"], back = [\"b\"] }] }]",
+    );
+    let network = 1.5 * 256.0 * 48.0 + 128.0 * 16.0 + 64.0 * 48.0 + 16.0 * 16.0;
+    let acks = 512.0 * 64.0 + 321.0 * 48.0;
+    let expected = network
+        + 1.2 * (1280.0 + 2304.0 + 3.0 * 32.0 * 8.0 + acks)
+        + 128.0 * (48.0 + 72.0 + 4.0)
+        + 256.0 * 44.0;
+    assert_eq!(scenario.memory_estimate(), expected as u64);
+}
+
+fn small(links: &str) -> Scenario {
+    let flows = "flows = [{ name = \"f\", paths = [[\"a\"]] }]\n";
+    let flows = if links.contains("flows") { "" } else { flows };
+    let text = format!(
+        "algorithm = \"lia\"\nmeasure = {{ duration_s = 10, sample_ms = 100 }}\n{flows}{links}"
+    );
+    Scenario::parse(text.as_bytes(), "small.toml", &[]).expect("it is good")
 }
 
 #[test]
@@ -226,6 +260,69 @@ fn no_table_takes_an_unknown_key() {
             );
             assert!(!accepts(&schema, &schema, &bad), "{example}: {table}");
         }
+    }
+}
+
+/// Every number of the examples, set to less and more than its key takes: each end of the range
+/// in the error is taken, or refused for a reason other than a range.
+#[test]
+fn a_range_in_an_error_is_that_of_its_key() {
+    let mut ranges = 0;
+    for example in EXAMPLES {
+        let good = json(&load(example, &[]).to_toml().replace("= inf", "= 1e9"));
+        let outside = ["-1", "0", "0.5", "1e5", "1e300"];
+        for key in numbers(&good, String::new()) {
+            let said = |value: &str| {
+                let text = std::fs::read_to_string(path(example)).expect("it is in the tree");
+                let set = [(key.clone(), value.to_owned())];
+                let read = Scenario::parse(text.as_bytes(), &path(example), &set);
+                read.err()
+                    .map(|error| error.to_string())
+                    .unwrap_or_default()
+            };
+            let errors: BTreeSet<String> = outside.iter().map(|value| said(value)).collect();
+            for range in errors.iter().filter_map(|error| range(error)) {
+                ranges += 1;
+                for end in &range {
+                    let again = said(end);
+                    let out = again.ends_with(&format!("got {end}"));
+                    let other = self::range(&again).filter(|_| out);
+                    assert_eq!(other, None, "{example}: {key} = {end}: {again}");
+                }
+            }
+        }
+    }
+    assert!(ranges > 30, "{ranges}");
+}
+
+/// The ends in "expected [a whole number from] A to B ...".
+fn range(error: &str) -> Option<[String; 2]> {
+    let words: Vec<&str> = error.split_once("expected ")?.1.split([' ', ',']).collect();
+    let to = words.iter().position(|word| *word == "to")?;
+    let ends = [words[to - 1].to_owned(), words.get(to + 1)?.to_string()];
+    ends.iter()
+        .all(|end| end.parse::<f64>().is_ok())
+        .then_some(ends)
+}
+
+/// The key of every number.
+fn numbers(value: &Value, key: String) -> Vec<String> {
+    match value {
+        Value::Number(_) => vec![key],
+        Value::Object(table) => {
+            let dot = if key.is_empty() { "" } else { "." };
+            let inner = table
+                .iter()
+                .flat_map(|(name, value)| numbers(value, format!("{key}{dot}{name}")));
+            inner.collect()
+        }
+        Value::Array(list) => {
+            let inner = list.iter().enumerate();
+            inner
+                .flat_map(|(i, value)| numbers(value, format!("{key}[{i}]")))
+                .collect()
+        }
+        _ => Vec::new(),
     }
 }
 

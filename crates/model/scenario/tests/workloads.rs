@@ -4,13 +4,13 @@ use anabranch_scenario::{Inputs, Scenario};
 
 use crate::errors::{GOOD, error};
 
-/// A message is a row, and one in a hundred has a place in a list: (128 + 0.64) B x 1.2 x 10^8.
+/// 1.2 x 10^8 messages: 2^27 rows of 32 B, and a place of 64 B for one in a hundred.
 #[test]
 fn too_many_messages_are_refused() {
     let messages = "messages = { size_bytes = 1, interval_ms = 0.001 }";
     let text = GOOD.replace("file = { bytes = 1e6 }", messages);
     let expected = "bad.toml:32: flows[1].workload.messages: expected a run that needs at most 4 \
-                    GiB, got an estimate of 14.4 GiB: send fewer messages or raise \
+                    GiB, got an estimate of 4.1 GiB: send fewer messages or raise \
                     measure.max_memory_gib";
     assert_eq!(error(text, &[]), expected);
 }

@@ -12,6 +12,8 @@ from anabranch.cli.notes import note
 from anabranch.cli.options import Force, Json, Record, only_names, out_option
 from anabranch.cli.tables import STDOUT, new_table
 from anabranch.files import refuse_full, staged
+from anabranch.record import check as check_record
+from anabranch.record import update
 from anabranch.scenario import ScenarioError
 
 if TYPE_CHECKING:
@@ -97,13 +99,14 @@ def statements_command(
     from anabranch.statements.statement import counted
     from anabranch.statements.statement import record as recorded
 
+    check_record(record, "paper", "place", "statement")
     papers = list(PAPERS) if paper == "all" else [paper]
     found = {}
     for name in papers:
         with tables.progress(f"anabranch theory statements {name}") as progress:
             found[name] = statements_of(name, progress, quick)
     if record:
-        record.write_text(recorded(found), encoding="utf-8")
+        update(record, recorded(found), names=3, whole=1, anew=paper == "all")
     if as_json:
         documents = [
             {"paper": name, "statements": [asdict(one) for one in statements]}

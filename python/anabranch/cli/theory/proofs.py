@@ -10,6 +10,8 @@ from rich.text import Text
 from anabranch.cli import tables
 from anabranch.cli.options import Json, Record, names
 from anabranch.cli.tables import STDOUT, new_table
+from anabranch.record import check as check_record
+from anabranch.record import update
 from anabranch.scenario import ScenarioError
 
 if TYPE_CHECKING:
@@ -88,6 +90,7 @@ def prove_command(
     if len(numbers) != len(names(paths, "--paths")):
         raise ScenarioError(f"--paths {paths}: expected numbers from 2 to 4, as in 2,3")
     kinds = {"equal": [True], "any": [False], "both": [True, False]}[rtts]
+    check_record(record, "rule", "requirement")
     with tables.progress(f"theory prove {rule or '--all'}") as progress:
         if rule is not None:
             one = verdicts.prove(rule, numbers, kinds, chosen, timeout, progress)
@@ -95,7 +98,7 @@ def prove_command(
         else:
             found = verdicts.prove_all(numbers, kinds, chosen, timeout, progress)
     if record:
-        record.write_text(verdicts.record(found), encoding="utf-8")
+        update(record, verdicts.record(found), names=2, whole=2, anew=every and only is None)
     if rule is not None:
         tables.answer(one, as_json, show_proofs)
     else:
@@ -106,10 +109,11 @@ def _papers(papers: list[str], timeout: float, record: Path | None, as_json: boo
     """The statements of papers."""
     from anabranch.statements import proofs as papers_proofs
 
+    check_record(record, "paper", "place")
     with tables.progress("theory prove --paper") as progress:
         found = papers_proofs.prove_papers(papers, timeout, progress)
     if record:
-        record.write_text(papers_proofs.record(found), encoding="utf-8")
+        update(record, papers_proofs.record(found), names=2, whole=1)
     tables.answer(found, as_json, show_papers)
 
 

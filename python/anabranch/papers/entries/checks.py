@@ -7,7 +7,7 @@ A check raises `Missing` for a case without a number.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, ClassVar, Literal, TypeAlias
@@ -37,45 +37,47 @@ class Order:
     cases: tuple[Case, ...]
     slack_rel: float = 0.0
 
+    @property
+    def sign(self) -> int:
+        """1 for ascending, -1 for descending."""
+        return 1
+
     def validate(self, where: Where) -> None:
-        _validate_two(self.cases, where)
+        if len(self.cases) < 2:
+            message = f"expected at least two cases, got {len(self.cases)}"
+            raise where.at("cases").error(message)
 
     def needs(self, numbers: Numbers) -> Names:
         yield from ((self.metric, case) for case in self.cases)
 
     def margins(self, numbers: Numbers) -> list[Number]:
-        return _steps(numbers, self.metric, self.cases, 1, self.slack_rel)
+        """The margin of each step from one case to the next."""
+        values = [_number(numbers, self.metric, case) for case in self.cases]
+        return [
+            self.sign * (after - before) + self.slack_rel * np.abs(before)
+            for before, after in pairwise(values)
+        ]
 
     def because(self, numbers: Numbers) -> str:
-        return _chain(numbers, self.metric, self.cases, 1, self.slack_rel)
+        """The cases with the relation of each to the one before, in line."""
+        because = f"{self.cases[0]} {_number(numbers, self.metric, self.cases[0]):.3g}"
+        holds, fails = ("≤", ">") if self.sign > 0 else ("≥", "<")
+        for case, margin in zip(self.cases[1:], self.margins(numbers), strict=True):
+            relation = holds if margin >= 0 else fails
+            because += f" {relation} {case} {_number(numbers, self.metric, case):.3g}"
+        return because + (f", with a slack of {self.slack_rel:.0%}" if self.slack_rel else "")
 
 
-@dataclass(frozen=True)
-class Monotone:
+@dataclass(frozen=True, kw_only=True)
+class Monotone(Order):
     """The cases are monotonic in the direction, with the slack of `order`."""
 
     kind: ClassVar = "monotone"
-    metric: str
-    cases: tuple[Case, ...]
     direction: Literal["increasing", "decreasing"]
-    slack_rel: float = 0.0
 
     @property
     def sign(self) -> int:
-        """1 for increasing, -1 for decreasing."""
         return 1 if self.direction == "increasing" else -1
-
-    def validate(self, where: Where) -> None:
-        _validate_two(self.cases, where)
-
-    def needs(self, numbers: Numbers) -> Names:
-        yield from ((self.metric, case) for case in self.cases)
-
-    def margins(self, numbers: Numbers) -> list[Number]:
-        return _steps(numbers, self.metric, self.cases, self.sign, self.slack_rel)
-
-    def because(self, numbers: Numbers) -> str:
-        return _chain(numbers, self.metric, self.cases, self.sign, self.slack_rel)
 
 
 @dataclass(frozen=True)
@@ -290,37 +292,9 @@ def _validate_band(low: float, high: float, where: Where) -> None:
         raise where.at("min").error(f"expected at most max, {high:g}, got {low:g}")
 
 
-def _validate_two(cases: Sequence[Case], where: Where) -> None:
-    if len(cases) < 2:
-        raise where.at("cases").error(f"expected at least two cases, got {len(cases)}")
-
-
 def _band(low: float, high: float) -> str:
     if math.isinf(low):
         return f"expected at most {high:.3g}"
     if math.isinf(high):
         return f"expected at least {low:.3g}"
     return f"expected {low:.3g} to {high:.3g}"
-
-
-def _steps(
-    numbers: Numbers, metric: str, cases: Sequence[Case], sign: int, slack_rel: float
-) -> list[Number]:
-    """The margin of each step from one case to the next."""
-    values = [_number(numbers, metric, case) for case in cases]
-    return [
-        sign * (after - before) + slack_rel * np.abs(before) for before, after in pairwise(values)
-    ]
-
-
-def _chain(
-    numbers: Numbers, metric: str, cases: Sequence[Case], sign: int, slack_rel: float
-) -> str:
-    """The cases with the relation of each to the one before, in line."""
-    margins = _steps(numbers, metric, cases, sign, slack_rel)
-    because = f"{cases[0]} {_number(numbers, metric, cases[0]):.3g}"
-    for case, margin in zip(cases[1:], margins, strict=True):
-        right = ("≤", "≥") if sign > 0 else ("≥", "≤")
-        relation = right[0] if margin >= 0 else {"≤": ">", "≥": "<"}[right[0]]
-        because += f" {relation} {case} {_number(numbers, metric, case):.3g}"
-    return because + (f", with a slack of {slack_rel:.0%}" if slack_rel else "")

@@ -1,7 +1,6 @@
 """Balia's statements on the conditions that rules satisfy: section I, table I, theorem 4.1."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import differential_evolution
@@ -100,31 +99,20 @@ WIDEST_RATIO = 100.0
 BISECTIONS = 16
 
 
-@dataclass(frozen=True)
-class Margin:
-    """The worst state found for one number of paths."""
+def margins(spec: str, paths: Sequence[int], seed: int = 1) -> dict[int, float]:
+    """C2's largest scaled eigenvalue at equal RTTs, above 0 where it is violated, by paths.
 
-    paths: int
-    violation: float
-    """C2's largest eigenvalue, scaled; at least 0 where the condition is violated."""
-    states: States
-
-
-def margins(spec: str, paths: Sequence[int], seed: int = 1) -> list[Margin]:
-    """How close the worst states come to violating C2 at equal RTTs, for each number of paths.
-
-    The worst state of differential evolution, or the one with all rates but one at the smallest
-    allowed: the vertex of theorem 4.1's proof.
+    That of the worst state of differential evolution, or of the one with all rates but one at the
+    smallest allowed: the vertex of theorem 4.1's proof.
     """
     law, test = Law(spec), CONDITIONS["C2"][1][0]
-    found = []
-    for n in paths:
-        violation, states, _ = worst_states(test, law, n, 1.0, seed, generations=200)
-        corner = vertex(n)
-        at_corner = float(test.violation(law, corner)[0])
-        best = (at_corner, corner) if at_corner > violation else (violation, states)
-        found.append(Margin(n, *best))
-    return found
+    return {
+        n: max(
+            worst_states(test, law, n, 1.0, seed, generations=200)[0],
+            float(test.violation(law, vertex(n))[0]),
+        )
+        for n in paths
+    }
 
 
 def vertex(paths: int) -> States:
@@ -135,18 +123,10 @@ def vertex(paths: int) -> States:
     return random_states.plain(rate * rtt, rtt)
 
 
-@dataclass(frozen=True)
-class RatioLimit:
-    """The smallest RTT ratio found at which a condition is violated."""
+def ratio_limit(spec: str, condition: str, paths: int) -> tuple[float, States]:
+    """The smallest ratio of RTTs at which the condition's first test fails, and the states there.
 
-    paths: int
-    ratio: float
-    """Infinite where none up to `WIDEST_RATIO` violates it."""
-    states: States
-
-
-def ratio_limit(spec: str, condition: str, paths: int) -> RatioLimit:
-    """The smallest ratio of RTTs at which the condition's first test fails.
+    Infinite where none up to `WIDEST_RATIO` violates it.
 
     Differential evolution over rates and over the places of the RTTs between the shortest and the
     longest; what it minimises is the ratio at which that user begins to violate the test.
@@ -182,10 +162,9 @@ def ratio_limit(spec: str, condition: str, paths: int) -> RatioLimit:
         maxiter=GENERATIONS,
         seed=np.random.default_rng(1),  # rng since SciPy 1.15, which takes both
     )
-    best = found.x[:, None]
-    if found.fun > np.log(WIDEST_RATIO):
-        return RatioLimit(paths, float("inf"), states(best, np.array([np.log(WIDEST_RATIO)])))
-    return RatioLimit(paths, float(np.exp(found.fun)), states(best, np.array([found.fun])))
+    ratio = float("inf") if found.fun > np.log(WIDEST_RATIO) else float(np.exp(found.fun))
+    log_ratio = np.array([min(found.fun, np.log(WIDEST_RATIO))])
+    return ratio, states(found.x[:, None], log_ratio)
 
 
 TABLE_I: dict[str, dict[str, bool]] = {
@@ -326,7 +305,7 @@ def equilibrium_without_gain(users: int = 1000, seed: int = 1) -> Statement:
 
 def total_falls_for_all() -> Statement:
     """C4 at any RTTs."""
-    first = ratio_limit("semicoupled", "C4", 2)
+    first, _ = ratio_limit("semicoupled", "C4", 2)
     examples = {name: check(name, [2], UNEQUAL).verdicts["C4"] for name in TABLE_I}
     failing = [f"{name}: {at(v.counterexample)}" for name, v in examples.items() if not v.holds]
     equal = [name for name in TABLE_I if not check(name, [2]).verdicts["C4"].holds]
@@ -336,12 +315,12 @@ def total_falls_for_all() -> Statement:
         verdict(not failing) if not failing or equal else CONDITION,
         "no condition on RTTs is printed with it. "
         + "; ".join(failing)
-        + f". semicoupled fails from an RTT ratio of {first.ratio:.2f} on. At equal RTTs the total "
+        + f". semicoupled fails from an RTT ratio of {first:.2f} on. At equal RTTs the total "
         "rate of all of them falls with a price; C4 itself asks for an inverse, which Coupled's "
         "Jacobian does not have at any RTTs",
-        {"first_ratio": first.ratio},
+        {"first_ratio": first},
         needs="RTTs that are equal, or for semicoupled within "
-        f"{first.ratio:.2f} to 1, and for Coupled the total rate instead of the inverse",
+        f"{first:.2f} to 1, and for Coupled the total rate instead of the inverse",
     )
 
 
@@ -356,12 +335,12 @@ def kinks_of_max() -> Statement:
     return Statement(
         "IV-A, theorem 4.1 for Max",
         "Max satisfies C1 to C3 with up to 8 paths",
-        CONDITION if max(margin.violation for margin in found) <= 0 else WRONG,
+        CONDITION if max(found.values()) <= 0 else WRONG,
         "the theorem is for n in N_+, Max is n = inf. Its Phi has a kink where two paths tie for "
         "the largest rate, and C2 asks for a continuously differentiable one: dphi_2/dx_1 of two "
         f"paths of 100 packets/s is {sides[0]:.3g} on one side and {sides[1]:.3g} on the other. On "
         "either side the Jacobian is negative definite at equal RTTs (largest scaled eigenvalues "
-        f"{numbers(np.array([margin.violation for margin in found]))} with 2, 3 and 8 paths), "
+        f"{numbers(np.array(list(found.values())))} with 2, 3 and 8 paths), "
         "which suffices for the proofs of uniqueness and stability",
         {"below": float(sides[0]), "above": float(sides[1])},
         needs="one-sided derivatives where paths tie, and the theorem's equal RTTs",
@@ -371,9 +350,9 @@ def kinks_of_max() -> Statement:
 def eight_paths() -> Statement:
     """Theorem 4.1: how many paths C2 allows, and C1 at any RTTs, for finite n."""
     found = margins("semicoupled", range(2, 11))
-    holding = [margin.paths for margin in found if margin.violation <= 0]
-    words = ", ".join(f"{margin.paths}: {margin.violation:.4f}" for margin in found)
-    euclidean = margins("generalized:beta=0.5:norm=2", [8])[0].violation
+    holding = [paths for paths, violation in found.items() if violation <= 0]
+    words = ", ".join(f"{paths}: {violation:.4f}" for paths, violation in found.items())
+    euclidean = margins("generalized:beta=0.5:norm=2", [8])[8]
     decreasing = [
         check(f"generalized:beta={beta}:norm=2", [2, 3], UNEQUAL).verdicts["C1"].holds
         for beta in (0, 0.5, 1)
@@ -387,14 +366,14 @@ def eight_paths() -> Statement:
         f"{max(holding) + 1} paths. Largest scaled eigenvalue of semicoupled, n = 1, by paths: "
         f"{words}; with n = 2, beta = 0.5 and 8 paths {euclidean:.4f}. C1 with n = 2, beta = 0, "
         f"0.5 and 1, and RTTs up to {UNEQUAL:g} to 1",
-        {"most_paths": max(holding), "largest_with_8": max(euclidean, found[6].violation)},
+        {"most_paths": max(holding), "largest_with_8": max(euclidean, found[8])},
     )
 
 
 def similar_rtts() -> Statement:
     """Theorem 4.1's remark on RTTs that do not differ much."""
     ratios = {
-        name: [ratio_limit(name, "C2", n).ratio for n in (2, 3, 8)]
+        name: [ratio_limit(name, "C2", n)[0] for n in (2, 3, 8)]
         for name in ("semicoupled", "lia", "generalized")
     }
     words = "; ".join(f"{name} {numbers(np.array(values))}" for name, values in ratios.items())

@@ -145,11 +145,6 @@ class Equilibrium:
     best_gain: float
     """The largest gain of a player by another rate while the others keep theirs."""
 
-    @property
-    def binds(self) -> bool:
-        """Whether the whole capacity is used."""
-        return self.multiplier > 0
-
 
 def check(players: int, price: float, capacity: float) -> None:
     """Raise `ScenarioError` for a game without an equilibrium, or values out of range."""

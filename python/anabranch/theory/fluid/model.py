@@ -61,7 +61,9 @@ class Backlogs:
             _drop_tail(limit) if red is None else np.asarray(red, dtype=float)
             for red, limit in zip(network.queues.red, limits, strict=True)
         ]
-        knots = np.array([_rising(curve[:, 0]) for curve in curves]).reshape(-1, 3)
+        knots = np.array([curve[:, 0] for curve in curves]).reshape(-1, 3)
+        # Strictly increasing where RED's thresholds coincide.
+        knots = np.maximum.accumulate(knots + 1e-6 * np.arange(3), axis=1)
         red = np.array([red is not None for red in network.queues.red], dtype=bool)
         standing = np.where(red, limits, STANDING_SHARE * limits)
         losses = np.array([curve[:, 1] for curve in curves]).reshape(-1, 3)
@@ -105,11 +107,6 @@ def _drop_tail(limit: float) -> Array:
     standing = STANDING_SHARE * limit
     far = np.array([standing, standing + limit, standing + limit / PRICE_AT_LIMIT])
     return np.column_stack([far, [0.0, PRICE_AT_LIMIT, 1.0]])
-
-
-def _rising(knots: Array) -> Array:
-    """The same knots, made strictly increasing where RED's thresholds coincide."""
-    return np.maximum.accumulate(knots + 1e-6 * np.arange(len(knots)))
 
 
 # OLIA's alpha as a set: what it may be where two paths are equal, and a smooth choice from it.

@@ -147,6 +147,7 @@ class _Fluid:
         """These paths send from this time on."""
         if not np.array_equal(sending, self.sending):
             begins = sending & ~self.sending
+            self.rounds.leave(np.flatnonzero(self.sending & ~sending))
             self.sending = sending
             self._settle()
             # First rounds differ in length: paths in step would fill and empty the queues together.

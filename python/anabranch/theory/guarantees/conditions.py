@@ -7,6 +7,7 @@ III-A. C3's second half, that the routing matrix has full row rank, concerns the
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -328,18 +329,10 @@ def _at_zero_violation(law: Law, states: States) -> Array:
     return np.asarray(2.0 - np.min(growth, axis=0))
 
 
-def _at_zero_why(law: Law, states: States) -> str:
-    return _limit_why(law, states, 1 / LIMIT, "infinite", lambda growth: -growth)
-
-
 def _at_infinity_violation(law: Law, states: States) -> Array:
     """phi_r at least halves each time x_r is multiplied by a thousand."""
     growth = [_growth(law, states, r, LIMIT) for r in _paths(states)]
     return np.asarray(np.max(growth, axis=0) - 0.5)
-
-
-def _at_infinity_why(law: Law, states: States) -> str:
-    return _limit_why(law, states, LIMIT, "0", lambda growth: growth)
 
 
 def _paths(states: States) -> range:
@@ -363,10 +356,10 @@ def _phi_of(law: Law, states: States, r: int, factor: float) -> Array:
     return by_user(states, law.phi(states.with_rate(rate.ravel())))[:, r]
 
 
-def _limit_why(
-    law: Law, states: States, factor: float, limit: str, badness: Callable[[float], float]
-) -> str:
-    r = max(_paths(states), key=lambda r: badness(float(_growth(law, states, r, factor)[0])))
+def _limit_why(factor: float, limit: str, law: Law, states: States) -> str:
+    """phi_r grows most, or least for a `factor` below 1, at the worst path."""
+    worst = max if factor > 1 else min
+    r = worst(_paths(states), key=lambda r: float(_growth(law, states, r, factor)[0]))
     values = np.array([_phi_of(law, states, r, factor**i)[0] for i in (1, 2, 3)])
     return (
         f"phi_{r + 1} = {numbers(values)} as x_{r + 1} is multiplied by {factor:g} once, twice, "
@@ -419,7 +412,14 @@ CONDITIONS: dict[str, tuple[str, tuple[Test, ...]]] = {
     ),
     "C3": (
         "phi_r is infinite exactly where x_r = 0",
-        (Test(_at_zero_violation, _at_zero_why, positive=False, share=0.25),),
+        (
+            Test(
+                _at_zero_violation,
+                partial(_limit_why, 1 / LIMIT, "infinite"),
+                positive=False,
+                share=0.25,
+            ),
+        ),
     ),
     "C4": (
         "the column sums of the inverse Jacobian are at most 0",
@@ -427,7 +427,11 @@ CONDITIONS: dict[str, tuple[str, tuple[Test, ...]]] = {
     ),
     "C5": (
         "phi_r tends to 0 as x_r grows",
-        (Test(_at_infinity_violation, _at_infinity_why, positive=False, share=0.25),),
+        (
+            Test(
+                _at_infinity_violation, partial(_limit_why, LIMIT, "0"), positive=False, share=0.25
+            ),
+        ),
     ),
 }
 """Conditions with their requirements and tests. A is the paper's standing assumption."""

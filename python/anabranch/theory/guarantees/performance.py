@@ -82,12 +82,9 @@ class Sharing:
         are among those of the whole linearised system (10), for any gamma: the modes in which one
         user gains what another loses. 0 where a path is not used at all.
         """
-        slowest = float(np.linalg.eigvals(self.own_jacobian).real.max())
+        own = self.gain[:, None] * phi_jacobian(self.law, self.multipath)[0]
+        slowest = float(np.linalg.eigvals(own).real.max())
         return 0.0 - round(slowest, 12)  # without the rounding of a 0
-
-    @property
-    def own_jacobian(self) -> Array:
-        return np.asarray(self.gain[:, None] * phi_jacobian(self.law, self.multipath)[0])
 
     @property
     def oscillation(self) -> float:

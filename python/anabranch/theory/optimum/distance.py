@@ -36,9 +36,9 @@ class Distance:
 
     def as_dict(self) -> list[dict[str, Any]]:
         """Plain data for JSON; None for values that were not measured or are infinite."""
-        plain = self.frame.astype(object)
-        finite = self.frame.apply(lambda column: column.map(_is_finite))
-        return [dict(row) for row in plain.where(finite, None).to_dict(orient="records")]
+        finite = self.frame.notna() & ~self.frame.isin([np.inf, -np.inf])
+        plain = self.frame.astype(object).where(finite, None)
+        return [dict(row) for row in plain.to_dict(orient="records")]
 
 
 def distance(result: Result, optima: Sequence[Optimum]) -> Distance:
@@ -123,13 +123,8 @@ def price_spread(
 
 def _users(best: Optimum) -> list[tuple[str, int]]:
     """Flow and number of each user of a network."""
-    seen: dict[str, int] = {}
-    made = []
-    for flow in best.network.flows:
-        number = seen.get(flow, 0)
-        made.append((flow, number))
-        seen[flow] = number + 1
-    return made
+    flows = pd.Series(best.network.flows, dtype=object)
+    return list(zip(flows, flows.groupby(flows).cumcount(), strict=True))
 
 
 def _delay_based(result: Result, algorithm: str) -> set[str]:
@@ -150,7 +145,3 @@ def _mean(values: pd.Series, lengths: np.ndarray) -> float:
     if not known.any():
         return float("nan")
     return float(np.average(values[known], weights=lengths[known]))
-
-
-def _is_finite(value: object) -> bool:
-    return not isinstance(value, float) or bool(np.isfinite(value))

@@ -253,7 +253,10 @@ def _phi(network: Network, rtt: Array) -> Callable[[Array], tuple[Array, Array]]
     def of(window: Array) -> tuple[Array, Array]:
         phi, jacobian = np.empty(len(window)), np.zeros((len(window), len(window)))
         for law, starts, own in laws:
-            states = _states(starts, window[own], rtt[own])
+            # The best paths have the largest windows, so that OLIA's alpha is 0, as at its fixed
+            # point: a nonzero alpha moves windows.
+            w, t = window[own], rtt[own]
+            states = States(starts, w, t, t, np.zeros_like(t), w * t**2)
             phi[own] = law.phi(states)
             jacobian[np.ix_(own, own)] = law.phi_derivatives(states, "window").toarray()
         return phi, jacobian
@@ -274,11 +277,3 @@ def _laws(network: Network) -> Iterator[tuple[Law, Array, Array]]:
         own = algorithms == name
         starts = np.concatenate([[0], np.cumsum(sizes[own])]).astype(np.int64)
         yield Law(name), starts, np.flatnonzero(own[network.user_of_path])
-
-
-def _states(starts: Array, window: Array, rtt: Array) -> States:
-    """States in which the best paths are the ones with the largest windows.
-
-    There OLIA's alpha is 0, as at its fixed point: a nonzero alpha moves windows.
-    """
-    return States(starts, window, rtt, rtt, np.zeros_like(rtt), window * rtt**2)

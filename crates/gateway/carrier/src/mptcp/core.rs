@@ -11,10 +11,10 @@ use socket2::Socket;
 use tokio::sync::{Notify, watch};
 
 use super::kappa::Kappas;
-use super::mux::{Lane, Limits, Mux, Role};
+use super::mux::{Lane, Mux, Role};
 use super::paths::{Paths, whole};
 use super::socket::raise_buffers;
-use crate::Closed;
+use crate::{Closed, Limits};
 
 /// Shared state of a tunnel. Locks are taken in this order: one of `sockets`, `paths`, `stalled`,
 /// `mux`. A holder of one takes only later ones, as `can_join` does, and never two sockets.
@@ -97,9 +97,6 @@ impl Core {
     }
 
     /// Waits until `take` returns something, which it may after `change`.
-    ///
-    /// # Errors
-    /// If the tunnel is closed, and nothing is left of it.
     pub async fn wait<T>(
         &self,
         change: &Notify,
@@ -141,9 +138,6 @@ impl Core {
     }
 
     /// Checks that the tunnel is open.
-    ///
-    /// # Errors
-    /// If it is closed.
     pub fn check(&self) -> Result<(), Closed> {
         self.closed.borrow().clone().map_or(Ok(()), Err)
     }
@@ -232,9 +226,6 @@ impl Core {
 
     /// Sets the congestion control again: a route with `congctl` replaces that of a socket when it
     /// connects or is accepted, and when a subflow is added.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn choose_rule(&self) -> io::Result<()> {
         let choose = |lane| match &*self.socket(lane) {
             Some(socket) => socket.set_tcp_congestion(self.rule.as_bytes()),
@@ -303,12 +294,8 @@ mod tests {
             let name = socket.tcp_congestion().expect("a name");
             String::from_utf8(name).expect("ASCII")
         };
-        let limits = Limits {
-            streams: 1,
-            stream_bytes: 1,
-            tunnel_bytes: 1,
-        };
-        let core = Core::new(socket, "reno", (Role::Far, limits), Paths::far(), None);
+        let end = (Role::Far, Limits::default());
+        let core = Core::new(socket, "reno", end, Paths::far(), None);
         // As a route with `congctl` does. Every kernel has these two.
         same.set_tcp_congestion(b"cubic").expect("registered");
         core.choose_rule().expect("registered");

@@ -31,9 +31,6 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Adds the endpoint, unless the operator has.
-    ///
-    /// # Errors
-    /// If `ip` cannot be run or the kernel refuses.
     pub fn add(address: IpAddr, interface: Option<&str>, backup: bool) -> anyhow::Result<Endpoint> {
         let mut endpoint = Endpoint {
             address,
@@ -62,9 +59,6 @@ impl Endpoint {
 
     /// Removes the endpoint and adds it as it was. This ends its paths and makes the kernel open
     /// them anew.
-    ///
-    /// # Errors
-    /// If `ip` cannot be run or the kernel refuses.
     pub fn renew(&mut self) -> anyhow::Result<()> {
         self.close()?;
         match self.closed.take() {
@@ -74,9 +68,6 @@ impl Endpoint {
     }
 
     /// Removes the endpoint until it is renewed, which ends its paths.
-    ///
-    /// # Errors
-    /// If `ip` cannot be run or the kernel refuses.
     pub fn close(&mut self) -> anyhow::Result<()> {
         if let Some(found) = find(self.address)? {
             found.remove()?;
@@ -129,9 +120,6 @@ fn forget(address: IpAddr) {
 }
 
 /// Raises the namespace's limit of paths per connection if it is lower.
-///
-/// # Errors
-/// If `ip` cannot be run or the kernel refuses.
 pub fn raise_limit(paths: usize) -> anyhow::Result<()> {
     let paths = paths.min(MOST);
     let limits = run(&["limits", "show"])?;

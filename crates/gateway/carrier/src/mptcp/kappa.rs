@@ -53,9 +53,6 @@ impl Kappas {
     }
 
     /// Sets kappa of the connection with this cookie, packets.
-    ///
-    /// # Errors
-    /// If the map is full.
     pub fn set(&self, cookie: u64, kappa: f64) -> io::Result<()> {
         /// `union bpf_attr` of `BPF_MAP_UPDATE_ELEM`.
         #[repr(C)]

@@ -86,9 +86,6 @@ impl Listener {
     }
 
     /// The next tunnel whose peer has proved one of the pinned keys.
-    ///
-    /// # Errors
-    /// If the listener itself fails.
     pub async fn accept(&self) -> anyhow::Result<(Tunnel, PublicKey)> {
         let next = self.tunnels.lock().await.recv().await;
         next.context("the socket of TCP has failed")
@@ -179,8 +176,7 @@ async fn accept_one(
         }
         let settings = all.settings.get();
         let kappas = kappas(&all.rule, &settings)?;
-        let limits = mux::Limits::new(&settings.limits);
-        let end = (Role::Far, limits);
+        let end = (Role::Far, settings.limits);
         let core = Core::new(socket, &all.rule, end, Paths::far(), kappas);
         let received = core.mux(|mux| mux.receive(Lane::Bulk, &first, Instant::now()));
         received.map_err(anyhow::Error::msg)?;

@@ -14,28 +14,29 @@
 //! the receiver stops, and confirms an end. Whoever has accepted a stream forgets it when both
 //! halves and their users have ended, and the peer may then open another one instead.
 
+mod decoder;
 mod express;
 mod frame;
-mod half;
 mod lane;
 mod receive;
+mod send;
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{self, ErrorKind};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
 use bytes::Bytes;
-use tokio::io::ReadBuf;
 use tokio::time::Instant;
 
-use crate::config;
-use crate::window::{FIRST, Read, Windows, stalled};
-use express::{Express, ExpressState};
-use frame::{DATA_HEADER, Kind};
-use half::{Incoming, Outgoing};
+use crate::config::Limits;
+use crate::window::{FIRST, Windows};
+use express::Express;
+use frame::Kind;
 use lane::{Datagrams, Ends};
+use receive::{Incoming, ReceiveState};
+use send::Outgoing;
 
-pub use frame::{HEADER, Token, alive, body_size, join, token_of};
+pub use decoder::token_of;
+pub use frame::{HEADER, Token, alive, body_size, join};
 pub use lane::{LARGEST_DATAGRAM, Lane};
 
 /// Version of the frames.
@@ -44,29 +45,6 @@ const VERSION: u8 = 3;
 /// Data of a TLS record, bytes: the size of a transmission, unless frames about streams and a
 /// datagram are larger.
 pub const RECORD: usize = 16 << 10;
-
-/// Limits of a tunnel.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Most streams that each side may have open.
-    pub streams: usize,
-    /// Most data queued of a stream, bytes.
-    pub stream_bytes: usize,
-    /// Most data queued of all streams beyond 16 KiB of each, and most by which their windows may
-    /// grow together, bytes.
-    pub tunnel_bytes: usize,
-}
-
-impl Limits {
-    /// These limits of the tunnel.
-    pub fn new(limits: &config::Limits) -> Limits {
-        Limits {
-            streams: limits.streams,
-            stream_bytes: limits.buffer_bytes,
-            tunnel_bytes: limits.tunnel_buffer_bytes,
-        }
-    }
-}
 
 /// End of the tunnel, which decides the numbers of the streams that it opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +69,8 @@ impl Role {
 #[derive(Debug)]
 pub struct Mux {
     role: Role,
+    /// The tunnel's buffer is what may be queued of all streams beyond 16 KiB of each, and by which
+    /// their windows may grow together.
     limits: Limits,
     /// Ends of the connections, in the order of [`Lane::ALL`].
     ends: [Ends; 2],
@@ -179,8 +159,8 @@ impl Mux {
             opened: VecDeque::new(),
             sending: Datagrams::default(),
             received: Datagrams::default(),
-            room: limits.tunnel_bytes,
-            windows: Windows::in_order(limits.tunnel_bytes as u64),
+            room: limits.tunnel_buffer_bytes,
+            windows: Windows::in_order(limits.tunnel_buffer_bytes as u64),
             accepted_bytes: 0,
             unsent_bytes: 0,
             is_closed: false,
@@ -285,6 +265,26 @@ impl Mux {
         }
     }
 
+    /// Resets the streams that stalled longest if windows need more than there is, lets those that
+    /// send little rest, and confirms received data. Must be called every second.
+    pub fn tick(&mut self, now: Instant) {
+        let streams = self.streams.values_mut();
+        streams.for_each(|stream| stream.outgoing.recent.tick());
+        self.confirm(true);
+        for id in self.windows.relieve(now) {
+            let id = id as u32;
+            let Some(Stream { incoming, .. }) = self.streams.get_mut(&id) else {
+                continue;
+            };
+            let is_open = incoming.state == ReceiveState::Open;
+            incoming.end(ReceiveState::Stalled);
+            self.events.woken.extend(incoming.reader.take());
+            if is_open {
+                self.say_of(id, Kind::Stop, &[]);
+            }
+        }
+    }
+
     /// Adds a stream that was opened over this connection.
     fn insert(&mut self, id: u32, lane: Lane, now: Instant) {
         let window = self.peer.map_or(0, |peer| peer.window);
@@ -319,287 +319,6 @@ impl Stream {
 
     /// Whether nothing remains to be sent or received.
     fn is_over(&self) -> bool {
-        self.outgoing.is_over() && self.incoming.state != half::ReceiveState::Open
-    }
-}
-
-impl Mux {
-    /// Queues data of a stream. Returns the number of bytes.
-    ///
-    /// # Errors
-    /// If it was ended, the peer has stopped it, or the tunnel is closed.
-    pub fn poll_write(
-        &mut self,
-        id: u32,
-        bytes: &[u8],
-        cx: &Context<'_>,
-    ) -> Poll<io::Result<usize>> {
-        let stream = self.streams.get_mut(&id).expect("it has a writer");
-        if stream.outgoing.state != half::SendState::Open || self.is_closed {
-            return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
-        }
-        let limit = self.limits.stream_bytes.max(1);
-        let queued = stream.outgoing.queue(bytes, limit, &mut self.room);
-        if queued == 0 && !bytes.is_empty() {
-            stream.outgoing.wait(cx);
-            return Poll::Pending;
-        }
-        self.accepted_bytes += queued as u64;
-        self.unsent_bytes += queued as u64;
-        self.line_up(id);
-        Poll::Ready(Ok(queued))
-    }
-
-    /// Ends a stream; ready when the peer has received all of it.
-    ///
-    /// # Errors
-    /// If the peer stops it, or the tunnel is closed.
-    pub fn poll_shutdown(&mut self, id: u32, cx: &Context<'_>) -> Poll<io::Result<()>> {
-        let outgoing = &mut self.streams.get_mut(&id).expect("it has a writer").outgoing;
-        match outgoing.state {
-            half::SendState::Received => return Poll::Ready(Ok(())),
-            half::SendState::Stopped | half::SendState::Reset => {
-                return Poll::Ready(Err(ErrorKind::ConnectionReset.into()));
-            }
-            _ if self.is_closed => return Poll::Ready(Err(ErrorKind::BrokenPipe.into())),
-            half::SendState::Open => outgoing.state = half::SendState::Ending,
-            half::SendState::Ending | half::SendState::Ended => {}
-        }
-        outgoing.wait(cx);
-        self.line_up(id);
-        Poll::Pending
-    }
-
-    /// Ready when the peer has stopped a stream or the tunnel is closed.
-    pub fn poll_stopped(&mut self, id: u32, cx: &Context<'_>) -> Poll<io::Error> {
-        let outgoing = &mut self.streams.get_mut(&id).expect("it has a writer").outgoing;
-        if outgoing.is_over() || self.is_closed {
-            return Poll::Ready(ErrorKind::BrokenPipe.into());
-        }
-        outgoing.wait(cx);
-        Poll::Pending
-    }
-
-    /// Ready when a stream was reset or the tunnel is closed, before all was received.
-    pub fn poll_reset(&mut self, id: u32, cx: &Context<'_>) -> Poll<io::Error> {
-        match self.poll_end(id, cx) {
-            Poll::Ready(Err(error)) => Poll::Ready(error),
-            _ => Poll::Pending,
-        }
-    }
-
-    /// Reads data of a stream; nothing at its end.
-    ///
-    /// # Errors
-    /// If the peer has reset it, or the tunnel is closed and all that was received has been read.
-    pub fn poll_read(
-        &mut self,
-        id: u32,
-        buffer: &mut ReadBuf<'_>,
-        now: Instant,
-        cx: &Context<'_>,
-    ) -> Poll<io::Result<()>> {
-        let incoming = &mut self.streams.get_mut(&id).expect("it has a reader").incoming;
-        let taken = incoming.read(buffer);
-        let waits = taken == 0 && buffer.remaining() > 0;
-        let read = Read {
-            taken: taken as u64,
-            waits,
-            ahead: incoming.ahead_bytes(),
-        };
-        let raised = self.windows.read(id.into(), read, now);
-        if let Some(limit) = raised.filter(|_| incoming.state == half::ReceiveState::Open) {
-            incoming.raise(limit);
-            self.say_of(id, Kind::Credit, &limit.to_be_bytes());
-        }
-        if waits {
-            self.poll_end(id, cx)
-        } else {
-            Poll::Ready(Ok(()))
-        }
-    }
-
-    /// The end of a stream; pending while more may come.
-    fn poll_end(&mut self, id: u32, cx: &Context<'_>) -> Poll<io::Result<()>> {
-        let stream = self.streams.get_mut(&id).expect("it has a reader");
-        let incoming = &mut stream.incoming;
-        match incoming.state {
-            half::ReceiveState::Ended => Poll::Ready(Ok(())),
-            half::ReceiveState::Open if !self.is_closed => {
-                incoming.reader = Some(cx.waker().clone());
-                Poll::Pending
-            }
-            half::ReceiveState::Stalled => Poll::Ready(Err(stalled())),
-            _ => Poll::Ready(Err(ErrorKind::ConnectionReset.into())),
-        }
-    }
-
-    /// Resets the streams that stalled longest if windows need more than there is, lets those that
-    /// send little rest, and confirms received data. Must be called every second.
-    pub fn tick(&mut self, now: Instant) {
-        let streams = self.streams.values_mut();
-        streams.for_each(|stream| stream.outgoing.recent.tick());
-        self.confirm(true);
-        for id in self.windows.relieve(now) {
-            let id = id as u32;
-            let Some(Stream { incoming, .. }) = self.streams.get_mut(&id) else {
-                continue;
-            };
-            let is_open = incoming.state == half::ReceiveState::Open;
-            incoming.end(half::ReceiveState::Stalled);
-            self.events.woken.extend(incoming.reader.take());
-            if is_open {
-                self.say_of(id, Kind::Stop, &[]);
-            }
-        }
-    }
-
-    /// Drops the writer. The stream is reset, unless it was ended.
-    pub fn drop_writer(&mut self, id: u32) {
-        let stream = self.streams.get_mut(&id).expect("it has a writer");
-        stream.has_writer = false;
-        stream.outgoing.take_writer();
-        if stream.outgoing.state == half::SendState::Open {
-            let lost = stream
-                .outgoing
-                .discard(half::SendState::Reset, &mut self.room);
-            self.unsent_bytes -= lost as u64;
-            self.say_of(id, Kind::Reset, &[]);
-        }
-        self.forget(id);
-    }
-
-    /// Drops the reader. The stream is stopped, unless the peer has ended it.
-    pub fn drop_reader(&mut self, id: u32) {
-        let stream = self.streams.get_mut(&id).expect("it has a reader");
-        stream.has_reader = false;
-        let is_open = stream.incoming.state == half::ReceiveState::Open;
-        stream.incoming.reader = None;
-        stream.incoming.end(half::ReceiveState::Stopped);
-        self.windows.close(id.into());
-        if is_open {
-            self.say_of(id, Kind::Stop, &[]);
-        }
-        self.forget(id);
-    }
-}
-
-/// Data that a stream may send in its turn, bytes.
-const TURN: usize = 4000;
-
-impl Mux {
-    /// Ready when there is something to send over this connection.
-    pub fn poll_ready(&mut self, lane: Lane, cx: &Context<'_>) -> Poll<()> {
-        if lane == Lane::Express && !self.express.has_room() {
-            self.ends[lane as usize].sender = Some(cx.waker().clone());
-            return Poll::Pending;
-        }
-        let no_datagrams = self.sending.is_empty() || lane != self.lane_of_frames();
-        let end = &mut self.ends[lane as usize];
-        if end.again.is_empty() && end.first.is_empty() && end.turns.is_empty() && no_datagrams {
-            end.sender = Some(cx.waker().clone());
-            return Poll::Pending;
-        }
-        Poll::Ready(())
-    }
-
-    /// Appends the next data for this connection.
-    pub fn transmit(&mut self, lane: Lane, to: &mut Vec<u8>) {
-        match lane {
-            Lane::Bulk => self.transmit_over(lane, to),
-            Lane::Express if self.express.has_room() => {
-                let before = to.len();
-                self.transmit_over(lane, to);
-                self.express.keep(&to[before..]);
-            }
-            Lane::Express => {}
-        }
-    }
-
-    fn transmit_over(&mut self, lane: Lane, to: &mut Vec<u8>) {
-        let again = &mut self.ends[lane as usize].again;
-        if !again.is_empty() {
-            to.extend(again.drain(..again.len().min(RECORD)));
-            return;
-        }
-        to.append(&mut self.ends[lane as usize].first);
-        // Datagrams leave room for a turn, so that they can't stop the streams.
-        while lane == self.lane_of_frames()
-            && to.len() + DATA_HEADER + TURN <= RECORD
-            && let Some(datagram) = self.sending.pop()
-        {
-            frame::write(to, Kind::Datagram, 0, &datagram);
-        }
-        while let Some(id) = self.ends[lane as usize].turns.pop_front() {
-            // A stream that is alone takes the turns of others.
-            let room = RECORD.saturating_sub(to.len() + DATA_HEADER);
-            let is_alone = self.ends[lane as usize].turns.is_empty();
-            let largest = if is_alone { room } else { TURN };
-            self.turn(id, largest.max(TURN), to);
-            if to.len() + DATA_HEADER + TURN > RECORD {
-                break;
-            }
-        }
-    }
-
-    /// Gives a stream its turn.
-    fn turn(&mut self, id: u32, largest: usize, to: &mut Vec<u8>) {
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return;
-        };
-        let outgoing = &mut stream.outgoing;
-        outgoing.has_turn = false;
-        let (bytes, position) = (outgoing.next(largest), outgoing.position());
-        if bytes > 0 {
-            frame::write_data_header(to, id, bytes as u16, position);
-            self.events
-                .woken
-                .extend(outgoing.send(bytes, to, &mut self.room));
-            self.unsent_bytes -= bytes as u64;
-        } else if outgoing.is_ready() {
-            outgoing.state = half::SendState::Ended;
-            frame::write(to, Kind::End, id, &position.to_be_bytes());
-        }
-        self.line_up(id);
-    }
-
-    /// Queues a stream for its turn, if it has something to send.
-    fn line_up(&mut self, id: u32) {
-        let Some(stream) = self.streams.get_mut(&id) else {
-            return;
-        };
-        let lane = stream.lane_of_data(self.express.state == ExpressState::Joined);
-        let outgoing = &mut stream.outgoing;
-        if outgoing.is_ready() && !outgoing.has_turn && !self.is_closed {
-            outgoing.has_turn = true;
-            self.ends[lane as usize].turns.push_back(id);
-            self.wake_sender(lane);
-        }
-    }
-
-    /// Connection of datagrams and of frames about new streams.
-    fn lane_of_frames(&self) -> Lane {
-        match self.is_joined() {
-            true => Lane::Express,
-            false => Lane::Bulk,
-        }
-    }
-
-    /// Queues a frame about a stream, before all data.
-    fn say_of(&mut self, id: u32, kind: Kind, body: &[u8]) {
-        if let Some(stream) = self.streams.get(&id) {
-            self.say_over(stream.lane, kind, id, body);
-        }
-    }
-
-    /// Queues a frame before all data of this connection.
-    fn say_over(&mut self, lane: Lane, kind: Kind, id: u32, body: &[u8]) {
-        frame::write(&mut self.ends[lane as usize].first, kind, id, body);
-        self.wake_sender(lane);
-    }
-
-    fn wake_sender(&mut self, lane: Lane) {
-        let sender = self.ends[lane as usize].sender.take();
-        self.events.woken.extend(sender);
+        self.outgoing.is_over() && self.incoming.state != ReceiveState::Open
     }
 }

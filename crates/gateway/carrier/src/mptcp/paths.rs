@@ -78,9 +78,6 @@ impl Counters {
 }
 
 /// The state of a connection of plain TCP.
-///
-/// # Errors
-/// The error of the system call.
 pub fn whole(socket: &Socket) -> io::Result<Subflow> {
     Ok(Subflow {
         local: socket.local_addr()?.as_socket(),

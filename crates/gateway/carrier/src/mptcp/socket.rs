@@ -62,9 +62,6 @@ async fn connect_to(
 }
 
 /// Listens for tunnels.
-///
-/// # Errors
-/// If the address cannot be bound.
 pub fn listen(address: SocketAddr, rule: &str) -> anyhow::Result<TcpListener> {
     let socket = open(Domain::for_address(address), rule, Protocol::MPTCP)?;
     socket.set_reuse_address(true)?;
@@ -96,9 +93,6 @@ fn open(domain: Domain, rule: &str, protocol: Protocol) -> anyhow::Result<Socket
 }
 
 /// Sets the options that are not inherited, or not by every kernel.
-///
-/// # Errors
-/// If the kernel refuses them.
 pub fn prepare(socket: &Socket) -> io::Result<()> {
     /// Data that the kernel takes before it can be sent, bytes. It takes no turns and may precede
     /// datagrams.
@@ -123,9 +117,6 @@ pub fn raise_buffers(socket: &Socket) {
 }
 
 /// A duplicate of the descriptor, for options.
-///
-/// # Errors
-/// If the process has too many descriptors.
 pub fn duplicate(stream: &TcpStream) -> io::Result<Socket> {
     Ok(stream.as_fd().try_clone_to_owned()?.into())
 }

@@ -62,9 +62,6 @@ impl<S: AsyncRead + Unpin> Reader<S> {
     }
 
     /// The next message; `None` at the end of the stream.
-    ///
-    /// # Errors
-    /// If the peer sends anything but a message.
     pub async fn read(&mut self) -> anyhow::Result<Option<Opens>> {
         let mut line = Vec::new();
         let read = (&mut self.0)

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::control::Reader;
 use super::paths::{Announced, entry_of};
-use super::stream::{Order, Waiting};
+use super::reader::{Order, Waiting};
 use crate::window::{FIRST, Read, Windows};
 
 /// Handles messages of `near` as `far` does; paths with an even number open at once. Returns the

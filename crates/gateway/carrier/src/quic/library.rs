@@ -22,6 +22,7 @@ use noq::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
+use super::turns::Outlet;
 use crate::{Closed, Limits, NotSent, printable};
 
 pub use endpoint::{Client, Incoming, Server, check};
@@ -213,12 +214,6 @@ impl Sending {
         self.0.id().into()
     }
 
-    /// Writes at once what the windows of stream and connection allow. Without data it is an error
-    /// if the peer has stopped the stream, and pending if the connection's window is used up.
-    pub fn poll_write(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        AsyncWrite::poll_write(Pin::new(&mut self.0), cx, data)
-    }
-
     /// Writes all data.
     pub async fn write_all(&mut self, data: &[u8]) -> io::Result<()> {
         Ok(self.0.write_all(data).await?)
@@ -240,6 +235,14 @@ impl Sending {
     /// Resets the stream, without effect if the peer has acknowledged the end or has stopped it.
     pub fn reset(&mut self) {
         let _ = self.0.reset(NOT_FINISHED);
+    }
+}
+
+impl Outlet for Sending {
+    /// Without data it is an error if the peer has stopped the stream, and pending if the
+    /// connection's window is used up.
+    fn poll_write(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        AsyncWrite::poll_write(Pin::new(&mut self.0), cx, data)
     }
 }
 

@@ -430,9 +430,6 @@ pub(super) struct Announced(pub Vec<Opens>);
 
 impl Announced {
     /// Adds a path that `near` opens, one of these or another.
-    ///
-    /// # Errors
-    /// If it opens more than it may.
     pub fn add(&mut self, message: Opens, entries: &[Entry]) -> anyhow::Result<()> {
         self.0.retain(|it| it.name != message.name);
         let known = entries.iter().any(|entry| entry.name == message.name);
@@ -464,9 +461,6 @@ impl Followed {
     }
 
     /// Takes the message that `near` opens a path.
-    ///
-    /// # Errors
-    /// If it opens more than it may.
     pub fn announced(&mut self, message: Opens) -> anyhow::Result<()> {
         self.announced.add(message, &self.paths.entries)
     }

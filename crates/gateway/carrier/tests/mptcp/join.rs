@@ -4,24 +4,26 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_carrier::Carrier::Mptcp;
 use anabranch_carrier::keys::KeyPair;
-use anabranch_carrier::mptcp::mux::{self, Lane, Limits, Mux, Role, Token};
+use anabranch_carrier::mptcp::mux::{self, Lane, Mux, Role, Token};
 use anabranch_carrier::tls::{Identity, SERVER_NAME};
-use anabranch_carrier::{Listener, Tunnel};
+use anabranch_carrier::{Limits, Listener, Tunnel};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::client::TlsStream;
 
-use super::setup::far_config;
+use crate::support::configs;
 
 /// Answer of a far that closes the connection without one.
 const NOTHING: [u8; 0] = [];
 
 const LIMITS: Limits = Limits {
     streams: 4,
-    stream_bytes: 40_000,
-    tunnel_bytes: 200_000,
+    buffer_bytes: 40_000,
+    tunnel_buffer_bytes: 200_000,
+    handshake: Duration::ZERO,
 };
 
 /// A far, and two peers that it trusts.
@@ -37,7 +39,7 @@ impl Trusted {
         let [far, first, second] = [(); 3].map(|()| KeyPair::generate().expect("random numbers"));
         let peers = vec![first.public().clone(), second.public().clone()];
         let identity = |own: &KeyPair| Identity::new(own, vec![far.public().clone()]);
-        let config = far_config();
+        let (_, config) = configs(Mptcp);
         let listener = Listener::bind(&config, &Identity::new(&far, peers)).await;
         Trusted {
             far: config.listen,

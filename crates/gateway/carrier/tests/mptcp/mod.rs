@@ -4,6 +4,5 @@ mod join;
 mod mux;
 mod paths;
 mod queues;
-pub mod setup;
 mod streams;
 mod turns;

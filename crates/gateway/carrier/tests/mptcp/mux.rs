@@ -7,7 +7,8 @@ use std::io::ErrorKind;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use anabranch_carrier::mptcp::mux::{Lane, Limits, Mux, Role};
+use anabranch_carrier::Limits;
+use anabranch_carrier::mptcp::mux::{Lane, Mux, Role};
 use proptest::prelude::*;
 use tokio::io::ReadBuf;
 use tokio::time::Instant;
@@ -15,8 +16,9 @@ use tokio::time::Instant;
 /// Limits that are small, so that they are reached.
 const LIMITS: Limits = Limits {
     streams: 4,
-    stream_bytes: 40_000,
-    tunnel_bytes: 200_000,
+    buffer_bytes: 40_000,
+    tunnel_buffer_bytes: 200_000,
+    handshake: Duration::ZERO,
 };
 
 fn cx() -> Context<'static> {

@@ -1,19 +1,20 @@
 //! Several paths, between two network namespaces. Needs root and Multipath TCP.
 
 use std::future::Future;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use anabranch_carrier::Carrier::Mptcp;
 use anabranch_carrier::mptcp::remove_endpoints;
 use anabranch_carrier::{Condition, Far, Listener, Near, Role, Tunnel, connect};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::setup::{far_config, identities, near_config};
+use crate::support::{configs, identities, path};
 
 /// Whether the tests can run; with ANABRANCH_REQUIRE_KERNEL=1 they must.
 pub fn can_run() -> bool {
@@ -133,6 +134,17 @@ where
     })
 }
 
+/// The configurations of both, between the hosts and over both links.
+fn configs_of_hosts() -> (Near, Far) {
+    let (mut near, mut far) = configs(Mptcp);
+    far.listen = (Ipv4Addr::UNSPECIFIED, 4433).into();
+    near.far = SocketAddr::from((Ipv4Addr::new(10, 0, 9, 9), 4433)).into();
+    near.paths = [1, 2]
+        .map(|link| path(&address(link, 1).to_string()))
+        .into();
+    (near, far)
+}
+
 /// Connects in the two namespaces. `far` discards what it receives, and sends back its number of
 /// bytes.
 pub fn with_tunnel<F>(
@@ -143,12 +155,7 @@ pub fn with_tunnel<F>(
     F: Future<Output = ()>,
 {
     let (near_identity, far_identity, _) = identities();
-    let mut far = Far {
-        listen: (Ipv4Addr::UNSPECIFIED, 4433).into(),
-        ..far_config()
-    };
-    let server = (Ipv4Addr::new(10, 0, 9, 9), 4433).into();
-    let mut near = near_config(server, &[address(1, 1), address(2, 1)]);
+    let (mut near, mut far) = configs_of_hosts();
     change(&mut near, &mut far);
     let (listening, is_listening) = std::sync::mpsc::channel();
     let accepting = run_in(&hosts.far, move || async move {
@@ -353,12 +360,7 @@ fn a_tunnel_without_any_working_path_is_closed_within_30_s() {
     let hosts = Hosts::new("silent");
     let far = hosts.far.clone();
     let (near_identity, far_identity, _) = identities();
-    let far_config = Far {
-        listen: (Ipv4Addr::UNSPECIFIED, 4433).into(),
-        ..far_config()
-    };
-    let server = (Ipv4Addr::new(10, 0, 9, 9), 4433).into();
-    let near_config = near_config(server, &[address(1, 1), address(2, 1)]);
+    let (near_config, far_config) = configs_of_hosts();
     let (listening, is_listening) = std::sync::mpsc::channel();
     let accepting = run_in(&hosts.far, move || async move {
         let listener = Listener::bind(&far_config, &far_identity).await;

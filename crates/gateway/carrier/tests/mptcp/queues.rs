@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use anabranch_carrier::Carrier::Mptcp;
 use anabranch_carrier::{Condition, Limits, Near, Tunnel};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, interval, sleep, timeout};
 
 use super::paths::{Hosts, can_run, ip, set_link, until, with_tunnel};
-use super::setup::tunnel;
+use crate::support::tunnel;
 
 /// Both paths have 10 Mbit/s and queues of 50 ms, 62 kB: with 65 kB for a burst, 62 kB if only one
 /// queue is full, 10 kB for 4 ms, and less than 100 kB in the gateway. A stream's window is larger.
@@ -55,7 +56,7 @@ async fn the_window_of_a_fast_stream_grows() {
         buffer_bytes: BUFFER,
         ..Limits::default()
     };
-    let (near, far, _listener) = tunnel(limits).await;
+    let (near, far, _listener) = tunnel(Mptcp, limits).await;
     let mut stream = near.open().await.expect("open");
     let sending = tokio::spawn(async move {
         let data = vec![7; 1 << 16];

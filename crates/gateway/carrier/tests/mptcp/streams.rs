@@ -1,17 +1,14 @@
 //! Streams, datagrams and refusals over loopback.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use anabranch_carrier::Carrier::Mptcp;
 use anabranch_carrier::{Closed, Limits, Listener, NotSent, Stream, Tunnel, connect};
-use futures_util::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::setup::{LOOPBACK, far_config, identities, near_config, tunnel, tunnel_between};
-
-/// Longer than anything takes on a busy machine, and shorter than the silence that ends a tunnel.
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::support::{configs, identities, path, tunnel, tunnel_between};
+use crate::tunnels::{PATIENCE, is_reset, pair_of_streams, pattern};
 
 /// Sends back what it receives.
 async fn echo(far: Tunnel) {
@@ -27,15 +24,9 @@ async fn echo(far: Tunnel) {
     }
 }
 
-fn pattern(seed: usize, bytes: usize) -> Vec<u8> {
-    (0..bytes)
-        .map(|i| ((i * 31 + seed * 7) % 251) as u8)
-        .collect()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_carry_data_both_ways_and_end() {
-    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (near, far, _listener) = tunnel(Mptcp, Limits::default()).await;
     tokio::spawn(echo(far.clone()));
     let each = (0..300).map(|seed| {
         let near = near.clone();
@@ -72,51 +63,14 @@ async fn streams_carry_data_both_ways_and_end() {
     timeout(PATIENCE, sent).await.expect("nothing stays unsent");
 }
 
-async fn pair_of_streams(near: &Tunnel, far: &Tunnel) -> (Stream, Stream) {
-    let mut opened = near.open().await.expect("open");
-    opened.write_all(b"!").await.expect("open");
-    let mut accepted = far.accept().await.expect("open");
-    assert_eq!(accepted.read_u8().await.expect("data"), b'!');
-    (opened, accepted)
-}
-
-fn is_reset(result: std::io::Result<usize>) -> bool {
-    result.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset)
-}
-
-#[tokio::test]
-async fn a_stream_dropped_before_it_is_shut_down_is_reset_and_not_ended() {
-    let (near, far, _listener) = tunnel(Limits::default()).await;
-    // Either end is dropped, after data, or before any.
-    let (mut opened, accepted) = pair_of_streams(&near, &far).await;
-    drop(accepted);
-    assert!(is_reset(opened.read(&mut [0; 9]).await));
-    let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
-    opened.write_all(b"some").await.expect("open");
-    accepted.read_exact(&mut [0; 4]).await.expect("data");
-    drop(opened);
-    assert!(is_reset(accepted.read(&mut [0; 9]).await));
-    // The peer has ended, and waits for an answer that will not come.
-    let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
-    opened.shutdown().await.expect("open");
-    assert_eq!(accepted.read(&mut [0; 9]).await.expect("the end"), 0);
-    drop(accepted);
-    assert!(is_reset(opened.read(&mut [0; 9]).await));
-    // The receiver is gone: the sender is not left waiting.
-    let (mut opened, accepted) = pair_of_streams(&near, &far).await;
-    drop(accepted);
-    let endless = async { while opened.write_all(&[0; 9999]).await.is_ok() {} };
-    timeout(PATIENCE, endless).await.expect("an error");
-}
-
 #[tokio::test]
 async fn data_before_a_shutdown_arrives_although_the_stream_is_dropped() {
-    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (near, far, _listener) = tunnel(Mptcp, Limits::default()).await;
     let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
     let data = pattern(1, 200_000);
     opened.write_all(&data).await.expect("open");
     // The peer acknowledges the end once it has read most of the data.
-    assert!(opened.shutdown().now_or_never().is_none());
+    assert!(timeout(Duration::ZERO, opened.shutdown()).await.is_err());
     drop(opened);
     let mut received = Vec::new();
     accepted.read_to_end(&mut received).await.expect("the end");
@@ -125,7 +79,7 @@ async fn data_before_a_shutdown_arrives_although_the_stream_is_dropped() {
 
 #[tokio::test]
 async fn closing_gives_the_peer_the_reason_and_ends_streams_with_an_error() {
-    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (near, far, _listener) = tunnel(Mptcp, Limits::default()).await;
     let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
     far.close("maintenance");
     assert_eq!(far.closed().await, Closed("maintenance".to_owned()));
@@ -148,7 +102,7 @@ async fn closing_gives_the_peer_the_reason_and_ends_streams_with_an_error() {
 
 #[tokio::test]
 async fn a_tunnel_is_closed_when_its_last_clone_is_dropped() {
-    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (near, far, _listener) = tunnel(Mptcp, Limits::default()).await;
     drop(near.clone());
     assert!(
         timeout(Duration::from_millis(100), far.closed())
@@ -163,8 +117,7 @@ async fn a_tunnel_is_closed_when_its_last_clone_is_dropped() {
 #[tokio::test]
 async fn a_killed_far_is_noticed_at_once_and_is_no_end_of_data() {
     let (near_identity, far_identity, _) = identities();
-    let far_config = far_config();
-    let near_config = near_config(far_config.listen, &[LOOPBACK]);
+    let (near_config, far_config) = configs(Mptcp);
     let (ready, is_ready) = std::sync::mpsc::channel();
     let (kill, killed) = tokio::sync::oneshot::channel();
     let far = std::thread::spawn(move || {
@@ -201,7 +154,7 @@ async fn a_killed_far_is_noticed_at_once_and_is_no_end_of_data() {
 
 #[tokio::test]
 async fn datagrams_keep_their_boundaries() {
-    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (near, far, _listener) = tunnel(Mptcp, Limits::default()).await;
     for size in [0, 1, 1200, 65_534] {
         let datagram = pattern(size, size);
         near.send_datagram(datagram.clone().into())
@@ -217,7 +170,7 @@ async fn datagrams_keep_their_boundaries() {
 
 #[tokio::test]
 async fn the_oldest_datagrams_are_discarded() {
-    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (near, far, _listener) = tunnel(Mptcp, Limits::default()).await;
     // One task, which does not wait: nothing is sent meanwhile.
     for number in 0..1000u32 {
         near.send_datagram(number.to_be_bytes().to_vec().into())
@@ -232,30 +185,12 @@ async fn the_oldest_datagrams_are_discarded() {
 }
 
 #[tokio::test]
-async fn unknown_keys_are_refused_on_both_sides() {
-    let (near, far, _) = identities();
-    let (stranger, impostor, _) = identities();
-    for (near, far) in [(stranger, far), (near, impostor)] {
-        let far_config = far_config();
-        let listener = Listener::bind(&far_config, &far).await.expect("bound");
-        let near_config = near_config(far_config.listen, &[LOOPBACK]);
-        let refused = connect(&near_config, &near).await;
-        let error = refused.expect_err("an unknown key").to_string();
-        assert!(error.starts_with("far = 127.0.0.1:"), "{error}");
-        assert!(error.contains("tunnel.peers of "), "{error}");
-        let accepted = timeout(Duration::from_millis(100), listener.accept()).await;
-        assert!(accepted.is_err(), "{accepted:?}");
-    }
-}
-
-#[tokio::test]
 async fn the_first_path_that_connects_is_taken() {
     let (near, far, _) = identities();
-    let far_config = far_config();
+    let (mut near_config, far_config) = configs(Mptcp);
     let listener = Listener::bind(&far_config, &far).await.expect("bound");
     // An address of TEST-NET-1 (RFC 5737), so none of this host.
-    let elsewhere = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-    let mut near_config = near_config(far_config.listen, &[elsewhere, LOOPBACK]);
+    near_config.paths.insert(0, path("192.0.2.1"));
     let connecting = connect(&near_config, &near);
     let (connected, accepted) = tokio::join!(connecting, listener.accept());
     connected.expect("connected");
@@ -274,7 +209,7 @@ async fn opening_waits_while_the_limit_of_streams_is_reached() {
         streams: MOST,
         ..Limits::default()
     };
-    let (near, far, _listener) = tunnel_between(Limits::default(), of_far).await;
+    let (near, far, _listener) = tunnel_between(Mptcp, Limits::default(), of_far).await;
     let mut streams = Vec::new();
     for _ in 0..MOST {
         streams.push(pair_of_streams(&near, &far).await);
@@ -297,7 +232,7 @@ async fn a_receiver_that_does_not_read_stops_only_its_own_stream() {
         buffer_bytes: 100_000,
         ..Limits::default()
     };
-    let (near, far, _listener) = tunnel(limits).await;
+    let (near, far, _listener) = tunnel(Mptcp, limits).await;
     let (mut slow, _unread) = pair_of_streams(&near, &far).await;
     let endless = async { while slow.write_all(&[0; 9999]).await.is_ok() {} };
     assert!(timeout(Duration::from_millis(500), endless).await.is_err());
@@ -318,7 +253,7 @@ async fn a_receiver_that_does_not_read_stops_only_its_own_stream() {
 
 #[tokio::test]
 async fn a_read_takes_all_frames_that_have_arrived() {
-    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (near, far, _listener) = tunnel(Mptcp, Limits::default()).await;
     let (mut opened, mut accepted) = pair_of_streams(&near, &far).await;
     opened.write_all(&[7; 50_000]).await.expect("open");
     sleep(Duration::from_millis(300)).await;
@@ -330,7 +265,7 @@ async fn a_read_takes_all_frames_that_have_arrived() {
 
 #[tokio::test]
 async fn a_writer_that_waits_gets_an_error_when_the_tunnel_ends() {
-    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (near, far, _listener) = tunnel(Mptcp, Limits::default()).await;
     let (mut slow, _unread) = pair_of_streams(&near, &far).await;
     let writing = tokio::spawn(async move { while slow.write_all(&[0; 9999]).await.is_ok() {} });
     sleep(Duration::from_millis(300)).await;
@@ -343,7 +278,7 @@ async fn a_writer_that_waits_gets_an_error_when_the_tunnel_ends() {
 /// Jain's index of 100 streams that always have data: (sum x)^2 / (n sum x^2).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_with_data_take_turns() {
-    let (near, far, _listener) = tunnel(Limits::default()).await;
+    let (near, far, _listener) = tunnel(Mptcp, Limits::default()).await;
     for _ in 0..100 {
         let mut stream = near.open().await.expect("open");
         tokio::spawn(async move { while stream.write_all(&[0; 9999]).await.is_ok() {} });

@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use anabranch_carrier::Carrier::Mptcp;
 use anabranch_carrier::{Listener, connect};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::setup::{LOOPBACK, far_config, identities, near_config};
+use crate::support::{configs, identities};
 
 /// Payload of a frame, the packet of this gateway, bytes.
 const FRAME: u64 = 4095;
@@ -47,7 +48,7 @@ async fn link(to: SocketAddr, go: Arc<Notify>) -> SocketAddr {
     socket.set_recv_buffer_size(8 << 10).expect("a size");
     socket.set_nonblocking(true).expect("a socket");
     socket
-        .bind(&SocketAddr::new(LOOPBACK, 0).into())
+        .bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())
         .expect("loopback");
     socket.listen(1).expect("bound");
     let listener = TcpListener::from_std(socket.into()).expect("a listener");
@@ -98,11 +99,11 @@ async fn files_complete_in_the_order_of_the_simulators_gateway() {
         sizes.swap(i, (i * 17 + 5) % 40);
     }
     let (near, far, _) = identities();
-    let far_config = far_config();
+    let (mut near_config, far_config) = configs(Mptcp);
     let listener = Listener::bind(&far_config, &far).await.expect("bound");
     let go = Arc::new(Notify::new());
     let via = link(far_config.listen, go.clone()).await;
-    let mut near_config = near_config(via, &[LOOPBACK]);
+    near_config.far = via.into();
     near_config.settings.limits.buffer_bytes = 4 << 20;
     let connecting = connect(&near_config, &near);
     let (near, far) = tokio::join!(connecting, listener.accept());

@@ -3,4 +3,3 @@
 mod paths;
 mod relay;
 mod streams;
-mod support;

@@ -7,12 +7,12 @@ use anabranch_carrier::{Condition, Role, Tunnel};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::relay::{Fate, Relay};
-use super::support::{A, B, C, Pair, condition, identities, listen, near, pair, pair_at, path};
-use super::support::{PATIENCE, state, until};
+use crate::support::{A, B, C, Pair, condition, identities, listen, near, pair, pair_at, path};
+use crate::support::{PATIENCE, state, until};
 
 /// A pair behind a relay, with these paths.
 async fn relayed(paths: &[&str]) -> (Pair, Relay) {
-    let (near_identity, far_identity) = identities();
+    let (near_identity, far_identity, _) = identities();
     let (listener, address) = listen(&far_identity).await;
     let relay = Relay::to(address).await;
     let paths = paths.iter().map(|address| path(address)).collect();
@@ -102,7 +102,7 @@ async fn a_path_that_only_loses_one_direction_is_dead() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tunnel_connects_although_the_first_link_is_dead() {
-    let (near_identity, far_identity) = identities();
+    let (near_identity, far_identity, _) = identities();
     let (listener, address) = listen(&far_identity).await;
     let relay = Relay::to(address).await;
     relay.set(A, Fate::DEAD);
@@ -178,7 +178,7 @@ async fn carry(from: &Tunnel, to: &Tunnel, bytes: usize) -> Duration {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn roles_decide_which_paths_carry_data_in_both_directions() {
-    let (near_identity, far_identity) = identities();
+    let (near_identity, far_identity, _) = identities();
     let (listener, address) = listen(&far_identity).await;
     let relay = Relay::to(address).await;
     let mut paths = vec![path(A), path(B), path(C)];
@@ -266,7 +266,7 @@ async fn a_path_is_off_once_its_cap_is_reached() {
 
 #[tokio::test]
 async fn kappa_is_that_of_the_rule() {
-    let (near_identity, far_identity) = identities();
+    let (near_identity, far_identity, _) = identities();
     let (listener, address) = listen(&far_identity).await;
     let mut config = near(address, vec![path(A)]);
     config.settings.algorithm = "vegas:kappa=3".into();

@@ -14,7 +14,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{interval, sleep, timeout};
 
-use crate::mptcp::setup::{self, LOOPBACK};
+use crate::support::{configs, identities};
 use initial::Attacker;
 
 /// An address of the attackers, in the same /24 as near's.
@@ -90,11 +90,8 @@ fn attack_by_quic(far: SocketAddr, rate: u32, ends: &AtomicBool) {
 
 /// Time that near takes for a tunnel to far, which has just started and is attacked for `ahead`.
 async fn time_to_tunnel(carrier: Carrier, ahead: Duration) -> Option<Duration> {
-    let (near, far, key) = setup::identities();
-    let mut far_config = setup::far_config();
-    let mut near_config = setup::near_config(far_config.listen, &[LOOPBACK]);
-    far_config.settings.carrier = carrier;
-    near_config.settings.carrier = carrier;
+    let (near, far, key) = identities();
+    let (near_config, far_config) = configs(carrier);
     let listener = Listener::bind(&far_config, &far).await.expect("bound");
     let ends = Arc::new(AtomicBool::new(false));
     let attack = match carrier {

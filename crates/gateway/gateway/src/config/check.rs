@@ -58,9 +58,6 @@ pub(super) fn far(far: &Far) -> Vec<Fault> {
 }
 
 /// Keys of a tunnel.
-///
-/// # Errors
-/// A fault per key that cannot be read.
 pub(super) fn keys(tunnel: &Tunnel) -> Result<(KeyPair, Vec<PublicKey>), Vec<Fault>> {
     let key = Key::root("tunnel");
     let mut faults = Vec::new();

@@ -112,9 +112,6 @@ pub fn read<C: Config>(path: &Path) -> Result<Valid<C>, Vec<Error>> {
 }
 
 /// Reads the configuration of either gateway.
-///
-/// # Errors
-/// As [`read`].
 pub fn either(path: &Path) -> Result<Either, Vec<Error>> {
     let file = path.display().to_string();
     let text = text(path).map_err(|error| vec![error])?;

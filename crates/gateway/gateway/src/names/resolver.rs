@@ -102,9 +102,6 @@ impl<K: Clone + Eq + Hash> Resolver<K> {
 
     /// Resolves a destination. Returns its addresses in the order in which they are to be tried,
     /// IPv4-mapped ones as IPv4.
-    ///
-    /// # Errors
-    /// If it has none, or not in time.
     pub async fn resolve(
         &self,
         client: &K,
@@ -206,9 +203,6 @@ impl<K: Clone + Eq + Hash> Drop for Turn<'_, K> {
 }
 
 /// Addresses of `far`, a host and port, as the system resolves it.
-///
-/// # Errors
-/// As [`Resolver::resolve`].
 pub async fn resolve_far(far: &str) -> io::Result<Vec<SocketAddr>> {
     Resolver::new(None).resolve(&(), &far.parse()?).await
 }

@@ -1,14 +1,14 @@
-//! Client of a UDP association: the sender and receiver of its datagrams.
+//! Client of a UDP association, and its datagrams (RFC 1928, section 7).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::net::UdpSocket;
 
 use super::Shared;
-use super::socks::encode_datagram;
 use crate::traffic::limits::Rate;
-use crate::wire::Destination;
+use crate::wire::{Destination, Malformed, decode_peer};
 
 /// A client, reached over the socket that it sends to.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ pub struct Client {
 
 impl Client {
     /// Sends the client a datagram of this origin.
-    pub async fn send(&self, shared: &Shared, origin: &Destination, payload: &[u8]) {
+    pub(super) async fn send(&self, shared: &Shared, origin: &Destination, payload: &[u8]) {
         let counters = &shared.counters;
         self.rate.take(payload.len()).await;
         let datagram = encode_datagram(origin, payload);
@@ -35,4 +35,22 @@ impl Client {
             Err(_) => counters.dropped_unsendable.increment(),
         }
     }
+}
+
+/// Destination and payload of a client's datagram. Fragments are refused, as the RFC permits.
+pub fn decode_datagram(mut datagram: Bytes) -> Result<(Destination, Bytes), Malformed> {
+    if datagram.len() < 3 || datagram[..3] != [0, 0, 0] {
+        return Err(Malformed("not a datagram of SOCKS5, or a fragment"));
+    }
+    datagram.advance(3);
+    decode_peer(datagram)
+}
+
+/// A datagram for a client.
+pub fn encode_datagram(origin: &Destination, payload: &[u8]) -> BytesMut {
+    let mut out = BytesMut::with_capacity(3 + Destination::MAX_BYTES + payload.len());
+    out.put_slice(&[0, 0, 0]);
+    origin.put(&mut out);
+    out.put_slice(payload);
+    out
 }

@@ -18,9 +18,6 @@ use crate::traffic::udp::{IDLE, Outside};
 use crate::wire::{Destination, Reply};
 
 /// Connects to a destination for a client.
-///
-/// # Errors
-/// The reply for the client.
 pub async fn connect(
     shared: &Shared,
     client: &IpAddr,
@@ -45,9 +42,6 @@ pub async fn connect(
 }
 
 /// Carries datagrams over a socket of near's own until none were carried for a while.
-///
-/// # Errors
-/// Errors of the socket.
 pub async fn relay_datagrams(
     shared: &Shared,
     client: &Client,

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{Shared, dns, tcp};
+use super::{Shared, dns, socks, tcp};
 use crate::config::services::{Service, ServiceKind};
 use crate::network::{Listener, Network, Socket};
 use crate::traffic::limits::{self, Permit, client_of};
@@ -182,7 +182,7 @@ async fn serve(
     permit: &Permit<IpAddr>,
 ) {
     match &service.kind {
-        ServiceKind::Socks => tcp::serve_socks(shared, connection, permit).await,
+        ServiceKind::Socks => socks::serve(shared, connection, permit).await,
         ServiceKind::Redirect => tcp::serve_redirected(shared, connection, permit).await,
         ServiceKind::Dns => dns::serve_tcp(shared, connection).await,
         ServiceKind::Forward(to) => tcp::forward(shared, connection, to, permit).await,

@@ -25,9 +25,6 @@ pub enum Failure {
 }
 
 /// The tunnel over all paths, or over this one, other than the `lost` one; waits a while for it.
-///
-/// # Errors
-/// The reply for the client, if there is none.
 pub async fn tunnel(
     shared: &Arc<Shared>,
     path: Option<&str>,

@@ -1,4 +1,4 @@
-//! The server's side of SOCKS5 (RFC 1928): parsing and replies.
+//! The server's side of SOCKS5 (RFC 1928), but for datagrams.
 //!
 //! The crate fast-socks5 1.0 serves connections itself, so only its parsers could be used; these
 //! accept any text as a host name, and its addresses would be a second coding beside
@@ -6,12 +6,16 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
+use tracing::debug;
 
+use super::{Shared, tcp, udp};
+use crate::traffic::limits::Permit;
 use crate::traffic::relay::Connection;
 use crate::wire::{Destination, Malformed, Reply};
 
@@ -22,7 +26,7 @@ const CONNECT: u8 = 1;
 const UDP_ASSOCIATE: u8 = 3;
 
 /// Address in replies where no other is known; clients ignore it.
-pub const NO_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+const NO_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// Longest time of a client to receive a reply.
 const REPLY: Duration = Duration::from_secs(5);
@@ -96,36 +100,69 @@ pub async fn negotiate(
 }
 
 /// Bytes of a reply.
-pub fn reply(reply: Reply, bound: SocketAddr) -> BytesMut {
+fn reply(reply: Reply, bound: SocketAddr) -> BytesMut {
     let mut out = BytesMut::new();
     out.put_slice(&[VERSION, reply as u8, 0]);
     Destination::from(bound).put(&mut out);
     out
 }
 
-/// Destination and payload of a client's datagram. Fragments are refused, as the RFC permits.
-///
-/// # Errors
-/// If it is none.
-pub fn decode_datagram(mut datagram: Bytes) -> Result<(Destination, Bytes), Malformed> {
-    if datagram.len() < 3 || datagram[..3] != [0, 0, 0] {
-        return Err(Malformed("not a datagram of SOCKS5, or a fragment"));
+/// Serves a connection.
+pub(super) async fn serve(shared: &Arc<Shared>, mut local: Connection, permit: &Permit<IpAddr>) {
+    let counters = &shared.counters;
+    let patience = Duration::from_secs_f64(shared.limiter.limits().handshake_s);
+    let request = match timeout(patience, negotiate(&mut *local)).await {
+        Ok(Ok(request)) => request,
+        Ok(Err(NoRequest::Refused(code))) => {
+            counters.refused_command.increment();
+            return refuse(local, code).await;
+        }
+        Ok(Err(NoRequest::Malformed(malformed))) => {
+            debug!("SOCKS5: {malformed}");
+            counters.refused_malformed.increment();
+            return end(local).await;
+        }
+        Ok(Err(NoRequest::Io(error))) => {
+            debug!("SOCKS5: {error}");
+            counters.refused_malformed.increment();
+            return;
+        }
+        Err(_) => {
+            counters.refused_timeout.increment();
+            return;
+        }
+    };
+    match request {
+        Request::Associate(from) => match udp::bind(&local).await {
+            Ok((socket, bound)) => {
+                if succeed(&mut local, bound).await {
+                    udp::serve(shared, local, socket, &from, permit).await;
+                }
+            }
+            Err(error) => refuse(local, Reply::from_error(&error)).await,
+        },
+        Request::Connect(to) => match tcp::open(shared, &to, permit, local.left()).await {
+            Ok(remote) => {
+                if succeed(&mut local, NO_ADDRESS).await {
+                    tcp::relay(shared, local, remote, permit).await;
+                }
+            }
+            Err(code) => {
+                debug!(%to, reply = ?code, "refused");
+                refuse(local, code).await;
+            }
+        },
     }
-    datagram.advance(3);
-    crate::wire::decode_peer(datagram)
 }
 
-/// A datagram for a client.
-pub fn encode_datagram(origin: &Destination, payload: &[u8]) -> BytesMut {
-    let mut out = BytesMut::with_capacity(3 + Destination::MAX_BYTES + payload.len());
-    out.put_slice(&[0, 0, 0]);
-    origin.put(&mut out);
-    out.put_slice(payload);
-    out
+/// Replies that a request has succeeded. Returns whether the client can be reached.
+async fn succeed(local: &mut Connection, bound: SocketAddr) -> bool {
+    let reply = reply(Reply::Succeeded, bound);
+    local.write_all(&reply).await.is_ok()
 }
 
 /// Replies that a request has failed, and ends the connection.
-pub async fn refuse(mut local: Connection, code: Reply) {
+async fn refuse(mut local: Connection, code: Reply) {
     if local.write_all(&reply(code, NO_ADDRESS)).await.is_ok() {
         end(local).await;
     }
@@ -133,7 +170,7 @@ pub async fn refuse(mut local: Connection, code: Reply) {
 
 /// Ends the connection without a reset, which would discard the reply: data that the client has
 /// sent meanwhile is read and ignored until it ends, too.
-pub async fn end(mut local: Connection) {
+async fn end(mut local: Connection) {
     let ended: Result<io::Result<()>, _> = timeout(REPLY, async {
         local.shutdown().await?;
         tokio::io::copy(&mut *local, &mut tokio::io::sink()).await?;

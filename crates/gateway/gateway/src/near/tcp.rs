@@ -1,17 +1,12 @@
-//! TCP connections of clients, by SOCKS5, redirected or forwarded: the choice of a way by the
-//! rules, and relaying.
+//! TCP connections of clients: the choice of a way by the rules, and relaying.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Once};
-use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
-use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use super::request::request;
-use super::socks::{NO_ADDRESS, NoRequest, Request, end, negotiate, refuse, reply};
-use super::{Shared, direct, udp};
+use super::{Shared, direct};
 use crate::carrier::Stream;
 use crate::config::destination::{Action, action, refused_networks};
 use crate::socket::{canonical, is_opened_here};
@@ -42,9 +37,6 @@ pub async fn forward(
 }
 
 /// Opens a destination's side by the rules, unless the client leaves before.
-///
-/// # Errors
-/// The reply for the client.
 pub async fn open(
     shared: &Arc<Shared>,
     to: &Destination,
@@ -96,51 +88,6 @@ pub async fn relay(shared: &Shared, local: Connection, remote: Remote, permit: &
     };
     if let Err(error) = relayed {
         debug!("reset: {error}");
-    }
-}
-
-/// Serves a connection.
-pub async fn serve_socks(shared: &Arc<Shared>, mut local: Connection, permit: &Permit<IpAddr>) {
-    let counters = &shared.counters;
-    let patience = Duration::from_secs_f64(shared.limiter.limits().handshake_s);
-    let request = match timeout(patience, negotiate(&mut *local)).await {
-        Ok(Ok(request)) => request,
-        Ok(Err(NoRequest::Refused(code))) => {
-            counters.refused_command.increment();
-            return refuse(local, code).await;
-        }
-        Ok(Err(NoRequest::Malformed(malformed))) => {
-            debug!("SOCKS5: {malformed}");
-            counters.refused_malformed.increment();
-            return end(local).await;
-        }
-        Ok(Err(NoRequest::Io(error))) => {
-            debug!("SOCKS5: {error}");
-            counters.refused_malformed.increment();
-            return;
-        }
-        Err(_) => {
-            counters.refused_timeout.increment();
-            return;
-        }
-    };
-    match request {
-        Request::Associate(from) => udp::serve(shared, local, &from, permit).await,
-        Request::Connect(to) => match open(shared, &to, permit, local.left()).await {
-            Ok(remote) => {
-                if local
-                    .write_all(&reply(Reply::Succeeded, NO_ADDRESS))
-                    .await
-                    .is_ok()
-                {
-                    relay(shared, local, remote, permit).await;
-                }
-            }
-            Err(code) => {
-                debug!(%to, reply = ?code, "refused");
-                refuse(local, code).await;
-            }
-        },
     }
 }
 

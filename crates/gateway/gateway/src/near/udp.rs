@@ -9,17 +9,16 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
-use super::client::Client;
+use super::client::{Client, decode_datagram};
 use super::fastest::{self, FastestPath};
 use super::request::{request_in, tunnel};
-use super::socks::{decode_datagram, refuse, reply};
 use super::{Shared, direct};
 use crate::carrier::Tunnel;
 use crate::config::destination::{Action, action, refused_networks};
@@ -28,7 +27,7 @@ use crate::traffic::association::{Packet, Sender, queue};
 use crate::traffic::limits::Permit;
 use crate::traffic::relay::Connection;
 use crate::traffic::udp::IDLE;
-use crate::wire::{Destination, Head, Host, Reply};
+use crate::wire::{Destination, Head, Host};
 
 /// Most outlets of an association. An outlet is for an action of a rule and a port of the client.
 const MAX_OUTLETS: usize = 8;
@@ -37,23 +36,10 @@ const MAX_OUTLETS: usize = 8;
 pub async fn serve(
     shared: &Arc<Shared>,
     mut control: Connection,
+    socket: UdpSocket,
     from: &Destination,
     permit: &Permit<IpAddr>,
 ) {
-    let socket = match bind(&control).await {
-        Ok(socket) => socket,
-        Err(error) => return refuse(control, Reply::from_error(&error)).await,
-    };
-    let Ok(bound) = socket.local_addr() else {
-        return;
-    };
-    if control
-        .write_all(&reply(Reply::Succeeded, bound))
-        .await
-        .is_err()
-    {
-        return;
-    }
     let Ok(client) = control.peer_addr() else {
         return;
     };
@@ -84,9 +70,11 @@ pub async fn serve(
     }
 }
 
-/// Binds a socket at the address that the client has reached.
-async fn bind(control: &Connection) -> io::Result<UdpSocket> {
-    UdpSocket::bind((control.local_addr()?.ip().to_canonical(), 0)).await
+/// Binds a socket at the address that the client has reached. Returns its address, too.
+pub async fn bind(control: &Connection) -> io::Result<(UdpSocket, SocketAddr)> {
+    let socket = UdpSocket::bind((control.local_addr()?.ip().to_canonical(), 0)).await?;
+    let bound = socket.local_addr()?;
+    Ok((socket, bound))
 }
 
 struct Association<'a> {

@@ -17,9 +17,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LARGEST: u64 = 16 << 20;
 
 /// Prints the status of the gateway at an address, or of the one with this configuration.
-///
-/// # Errors
-/// If no gateway answers there.
 pub fn status(from: &str, json: bool) -> anyhow::Result<()> {
     let address = match from.parse() {
         Ok(address) => address,
@@ -198,20 +195,16 @@ mod tests {
         let path = |name: &str, received_mbps| PathStatus {
             name: name.to_owned(),
             condition: Condition::Up,
-            local: None,
             sent_mbps: 0.5,
             received_mbps,
             share: 0.75,
             rtt_ms: Some(20.04),
-            base_rtt_ms: None,
             loss: 0.0123,
             window_packets: 12.4,
             mtu_bytes: 1452,
             sent_bytes: 1_000_000,
             received_bytes: 500_000,
-            sent_packets: 0,
-            lost_packets: 0,
-            deaths: 0,
+            ..PathStatus::default()
         };
         let status = Status {
             role: "near".to_owned(),

@@ -9,6 +9,8 @@ use tokio::sync::watch;
 
 use super::recorder::{Observed, Part, Recorder};
 use super::status::{Counted, Phase, Reload, Status};
+use crate::counters::{CounterKind, Counters, Row};
+use crate::gateway::Gateway;
 
 /// Interval at which the gateway is observed.
 pub const PERIOD: Duration = Duration::from_secs(1);
@@ -22,6 +24,45 @@ pub struct Observation {
     pub counters: Vec<Counted>,
     /// Tunnels of the gateway.
     pub tunnels: Vec<Observed>,
+}
+
+/// Present state of a gateway.
+pub fn observe(gateway: &impl Gateway, counters: &Counters) -> Observation {
+    let mut tunnels: Vec<Observed> = Vec::new();
+    for (name, tunnel) in gateway.named_tunnels() {
+        let same = tunnels
+            .iter()
+            .filter(|other| other.name.starts_with(&name))
+            .count();
+        tunnels.push(Observed {
+            name: if same > 0 {
+                format!("{name} {}", same + 1)
+            } else {
+                name
+            },
+            paths: tunnel.paths(),
+            kappa: tunnel.kappa(),
+            unsent_bytes: tunnel.unsent_bytes(),
+            accepted_bytes: tunnel.accepted_bytes(),
+        });
+    }
+    Observation {
+        connections: gateway.active() as u64,
+        counters: counters.table().into_iter().map(counted).collect(),
+        tunnels,
+    }
+}
+
+fn counted(row: Row) -> Counted {
+    Counted {
+        name: row.name.to_owned(),
+        label: row
+            .label
+            .map(|(name, value)| (name.to_owned(), value.to_owned())),
+        gauge: row.kind == CounterKind::Gauge,
+        help: row.help.to_owned(),
+        value: row.value,
+    }
 }
 
 /// Last status and last hour.

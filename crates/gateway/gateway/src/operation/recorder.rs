@@ -260,24 +260,16 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use crate::carrier::Condition;
-
     use super::*;
 
     fn path(name: &str, sent_bytes: u64, sent_packets: u64, lost_packets: u64) -> PathState {
         PathState {
             name: name.to_owned(),
-            condition: Condition::Up,
-            local: None,
             sent_bytes,
-            received_bytes: 0,
             sent_packets,
             lost_packets,
             rtt_s: Some(0.02),
-            base_rtt_s: Some(0.01),
-            window_packets: 10.0,
-            mtu_bytes: 1200,
-            deaths: 0,
+            ..PathState::default()
         }
     }
 

@@ -9,8 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 use tracing::{error, info, warn};
 
-use super::gateway::{Gateway, observe};
-use super::monitor::{Monitor, PERIOD};
+use super::monitor::{Monitor, PERIOD, observe};
 use super::server::{self, Server};
 use super::service;
 use super::status::Reload;
@@ -18,6 +17,7 @@ use crate::config::difference::{Differs, RESTART, difference};
 use crate::config::read::{self, Config, Valid};
 use crate::config::{Carrier, Operation, check};
 use crate::counters::Counters;
+use crate::gateway::Gateway;
 use crate::tls::Identity;
 
 /// Longest time of a gateway's tasks to end once everything is closed.
@@ -27,9 +27,6 @@ const CLOSE: Duration = Duration::from_secs(3);
 const DRAIN_CHECK: Duration = Duration::from_millis(50);
 
 /// Runs a gateway until a signal ends it.
-///
-/// # Errors
-/// If it cannot start.
 pub fn run<G: Gateway>(file: &Path, valid: Valid<G::Config>) -> anyhow::Result<ExitCode> {
     warnings(&valid.warnings);
     check::raise();
@@ -124,9 +121,6 @@ impl<'f, G: Gateway> Process<'f, G> {
     }
 
     /// Observes the gateway every second and reloads on SIGHUP, until a signal ends it.
-    ///
-    /// # Errors
-    /// If the gateway fails.
     async fn serve(&mut self, signals: &mut Signals) -> anyhow::Result<()> {
         let period = service::watchdog().map_or(PERIOD, |watchdog| watchdog.min(PERIOD));
         let mut ticks = interval(period);

@@ -17,9 +17,6 @@ use super::status::Phase;
 pub type Server = AbortOnDropHandle<()>;
 
 /// Serves status page, JSON, readiness and metrics at this address.
-///
-/// # Errors
-/// If the address cannot be bound.
 pub async fn start(address: SocketAddr, monitor: Arc<Monitor>) -> anyhow::Result<Server> {
     let listener = TcpListener::bind(address).await;
     let listener =

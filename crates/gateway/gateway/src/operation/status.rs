@@ -94,7 +94,7 @@ pub struct TunnelStatus {
 }
 
 /// A path of a tunnel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathStatus {
     /// Configured name; on `far` the peer's address.
     pub name: String,

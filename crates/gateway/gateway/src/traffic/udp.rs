@@ -53,9 +53,6 @@ struct Unresolved {
 
 impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
     /// Binds a socket for IPv4 and IPv6, as far as the system has them.
-    ///
-    /// # Errors
-    /// If the system has no socket.
     pub fn bind(
         resolver: &Arc<Resolver<K>>,
         client: &K,
@@ -123,9 +120,6 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
 
     /// Receives the next datagram from a peer. Meanwhile sends those that have waited for their
     /// destination's addresses. Cancel-safe.
-    ///
-    /// # Errors
-    /// Errors of the socket.
     pub async fn receive(
         &mut self,
         allows: impl Fn(&Destination, IpAddr) -> bool,

@@ -25,7 +25,7 @@ impl Written {
             if !header.is_empty() {
                 lines.push((*header).to_owned());
             }
-            for (key, valid, ..) in *keys {
+            for [key, valid, ..] in keys {
                 lines.push(format!("{key} = {valid}").replace("PEER", peer));
             }
         }

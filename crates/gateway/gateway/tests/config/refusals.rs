@@ -8,7 +8,7 @@ use std::path::Path;
 use anabranch_gateway::config::read::either;
 use anabranch_gateway::keys::KeyPair;
 
-use super::tables::{FAR, NEAR};
+use super::tables::{far, near};
 use super::{Written, folder};
 
 const PAGE: &str = "docs/reference/gateway.md";
@@ -27,13 +27,13 @@ fn dotted(header: &str, key: &str) -> String {
 #[test]
 fn a_wrong_value_of_each_key_is_refused_at_its_line() {
     let (folder, peer) = folder();
-    for tables in [NEAR, FAR] {
-        let valid = Written::new(tables, &peer);
+    for tables in [near(), far()] {
+        let valid = Written::new(&tables, &peer);
         assert_eq!(valid.refusal(folder.path()), Vec::<String>::new());
         let mut at = 0;
-        for (header, keys) in tables {
+        for (header, keys) in &tables {
             at += usize::from(!header.is_empty());
-            for (key, _, wrong, says) in *keys {
+            for [key, _, wrong, says] in keys {
                 let mut lines = valid.lines.clone();
                 lines[at] = format!("{key} = {wrong}");
                 at += 1;
@@ -55,10 +55,10 @@ fn the_cases_above_have_every_key_and_so_has_the_documentation() {
     let (folder, peer) = folder();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let page = fs::read_to_string(root.join(PAGE)).expect(PAGE);
-    for (role, tables) in [("near", NEAR), ("far", FAR)] {
+    for (role, tables) in [("near", near()), ("far", far())] {
         for (i, (header, keys)) in tables.iter().enumerate() {
-            let known = known(&Written::new(tables, &peer), header, folder.path());
-            let tested: BTreeSet<String> = keys.iter().map(|(key, ..)| (*key).to_owned()).collect();
+            let known = known(&Written::new(&tables, &peer), header, folder.path());
+            let tested: BTreeSet<String> = keys.iter().map(|row| row[0].to_owned()).collect();
             let tables: BTreeSet<String> = tables[i + 1..]
                 .iter()
                 .filter_map(|(below, _)| nested(header, below))
@@ -156,41 +156,23 @@ fn what_does_not_fit_together_is_refused() {
         ))
     };
     assert_eq!(near(""), "");
-    let cases = [
-        (
-            "paths = []",
-            "gateway.toml:3: paths: expected at least one path",
-        ),
-        (
-            "paths = [{ name = 'a' }]",
-            "paths[0]: expected address, interface or both",
-        ),
-        (
-            "paths = [{ name = 'a', address = '::1', role = 'never' }]",
-            "every path has the role never",
-        ),
-        (
-            "paths = [{ name = 'a', address = '::1' }, { name = 'a', interface = 'lo' }]",
-            "paths[1].name: \"a\" is the name of an earlier path",
-        ),
-        (
-            "paths = [{ name = 'a', interface = 'lo' }, { name = 'b', interface = 'lo' }]",
-            "paths[1]: path \"a\" has the same address and interface",
-        ),
-        ("tunnel.itcp = {}", "tunnel"),
-        (
-            "socks.listen = '0.0.0.0:1080'",
-            "socks.clients: missing key: 0.0.0.0:1080 can be reached",
-        ),
-        (
-            "socks.listen = '127.0.0.1:1080'\ndns.listen = '127.0.0.1:1080'",
-            "dns.listen: 127.0.0.1:1080 is the address of socks.listen, too",
-        ),
-        ("listen = '127.0.0.1:7440'", "expected the key far"),
-        ("socks.listn = '127.0.0.1:1080'", "(did you mean listen?)"),
-    ];
-    for (rest, says) in cases {
-        let refusal = near(rest);
+    let cases = "\
+paths = [] | gateway.toml:3: paths: expected at least one path
+paths = [{ name = 'a' }] | paths[0]: expected address, interface or both
+paths = [{ name = 'a', address = '::1', role = 'never' }] | every path has the role never
+paths = [{ name = 'a', address = '::1' }, { name = 'a', interface = 'lo' }] | paths[1].name: \
+\"a\" is the name of an earlier path
+paths = [{ name = 'a', interface = 'lo' }, { name = 'b', interface = 'lo' }] | paths[1]: path \
+\"a\" has the same address and interface
+tunnel.itcp = {} | tunnel
+socks.listen = '0.0.0.0:1080' | socks.clients: missing key: 0.0.0.0:1080 can be reached
+socks.listen = '127.0.0.1:1080';dns.listen = '127.0.0.1:1080' | dns.listen: 127.0.0.1:1080 is \
+the address of socks.listen, too
+listen = '127.0.0.1:7440' | expected the key far
+socks.listn = '127.0.0.1:1080' | (did you mean listen?)";
+    for case in cases.lines() {
+        let (rest, says) = case.split_once(" | ").expect(case);
+        let refusal = near(&rest.replace(';', "\n"));
         assert!(refusal.contains(says), "{rest}: {refusal}");
     }
     let own = KeyPair::read(&folder.path().join("own.key")).expect("the key");

@@ -7,7 +7,7 @@ use anabranch_gateway::keys::KeyPair;
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
 
-use super::tables::{FAR, NEAR, Table};
+use super::tables::{far, near};
 use super::{Written, folder};
 
 /// Values of each part, of which a file has one.
@@ -149,8 +149,9 @@ fn each_change_is_found_in_its_part_alone() {
     let pair = KeyPair::generate().expect("random numbers");
     pair.write(&folder.path().join("other.key"))
         .expect("a new file");
-    let parts = |tables: &[Table], change: Option<(&str, &str)>| {
-        let mut written = Written::new(tables, &peer);
+    let parts = |i: usize, change: Option<(&str, &str)>| {
+        let tables = if i < 11 { near() } else { far() };
+        let mut written = Written::new(&tables, &peer);
         assert_eq!(written.refusal(folder.path()), Vec::<String>::new());
         let old = either(&folder.path().join("gateway.toml")).expect("valid");
         if let Some((key, value)) = change {
@@ -167,8 +168,7 @@ fn each_change_is_found_in_its_part_alone() {
         }
     };
     for (i, (key, value, part)) in CHANGES.into_iter().enumerate() {
-        let tables = if i < 11 { NEAR } else { FAR };
-        assert_eq!(parts(tables, None), [""; 0]);
-        assert_eq!(parts(tables, Some((key, value))), [part], "{key} = {value}");
+        assert_eq!(parts(i, None), [""; 0]);
+        assert_eq!(parts(i, Some((key, value))), [part], "{key} = {value}");
     }
 }

@@ -219,3 +219,25 @@ fn the_deadline_or_a_second_signal_ends_it_with_open_connections() {
         assert!(!echoes_on(&open), "the connection was reset");
     }
 }
+
+/// With glibc's default each thread has a heap, for which it reserves 64 MiB (`share_heap`).
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn no_thread_has_a_heap_of_its_own() {
+    let pair = Pair::start(1.0);
+    let reserved_kb = reserved_kb(pair.far.child.id());
+    assert!(reserved_kb < 32 << 10, "{reserved_kb} kB are reserved");
+}
+
+/// Address space without access, kB.
+fn reserved_kb(pid: u32) -> usize {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("it runs");
+    let reserved = maps.lines().filter(|line| line.contains(" ---p "));
+    let size = |line: &str| {
+        let (range, _) = line.split_once(' ').expect("start-end");
+        let (start, end) = range.split_once('-').expect("start-end");
+        let parse = |text| usize::from_str_radix(text, 16).expect("hexadecimal");
+        (parse(end) - parse(start)) >> 10
+    };
+    reserved.map(size).sum()
+}

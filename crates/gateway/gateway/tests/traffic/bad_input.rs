@@ -4,17 +4,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anabranch_gateway::carrier;
-use anabranch_gateway::tls::Identity;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::harness::{Options, Pair, each_carrier, echo, exchange, key, until};
+use super::harness::*;
 
 /// Answer of near until it ends or resets the connection.
 async fn answer(pair: &Pair, bytes: &[u8], ends: bool) -> Vec<u8> {
-    let mut socket = TcpStream::connect(pair.at("socks").await)
-        .await
-        .expect("near listens");
+    let mut socket = pair.dial("socks").await;
     socket.write_all(bytes).await.expect("sent");
     if ends {
         socket.shutdown().await.expect("ended");
@@ -101,11 +98,7 @@ fn slow_clients_are_reset() {
             5
         );
         assert!(counters.refused_timeout.value() >= 4);
-        exchange(
-            &mut pair.connect(echo().await).await.expect("connected"),
-            "well",
-        )
-        .await;
+        pair.echoes(echo().await, "well").await;
         pair.close().await;
     });
 }
@@ -114,14 +107,7 @@ fn slow_clients_are_reset() {
 #[test]
 fn garbage_in_a_tunnel_ends_its_stream_only() {
     each_carrier(async |carrier| {
-        let (near_key, far_key) = (key(), key());
-        let near = Identity::new(&near_key, vec![far_key.public().clone()]);
-        let far = Identity::new(&far_key, vec![near_key.public().clone()]);
-        let options = Options {
-            far: "limits.handshake_s = 0.3",
-            ..Options::default()
-        };
-        let pair = Pair::with_identities(carrier, options, near.clone(), far).await;
+        let pair = Pair::far_with(carrier, "limits.handshake_s = 0.3").await;
         let config = &pair.near_config;
         let far: SocketAddr = config.far.parse().expect("an address");
         let hostile = carrier::Near {
@@ -129,7 +115,8 @@ fn garbage_in_a_tunnel_ends_its_stream_only() {
             paths: config.paths.clone(),
             settings: config.settings(),
         };
-        let tunnel = carrier::connect(&hostile, &near).await.expect("a tunnel");
+        let tunnel = carrier::connect(&hostile, &pair.near_identity).await;
+        let tunnel = tunnel.expect("a tunnel");
         let heads: [&[u8]; 8] = [
             &[0, 1],
             &[1, 9],
@@ -163,15 +150,11 @@ fn garbage_in_a_tunnel_ends_its_stream_only() {
         }
         let counters = &pair.far_counters;
         until("counted", async || counters.refused_malformed.value() >= 7).await;
-        until("counted", async || counters.refused_timeout.value() == 1).await;
-        until("counted", async || counters.dropped_malformed.value() == 2).await;
-        until("counted", async || counters.dropped_unknown.value() == 2).await;
+        reaches(&counters.refused_timeout, 1).await;
+        reaches(&counters.dropped_malformed, 2).await;
+        reaches(&counters.dropped_unknown, 2).await;
         until("nothing is left", async || pair.far().active() == 0).await;
-        exchange(
-            &mut pair.connect(echo().await).await.expect("connected"),
-            "well",
-        )
-        .await;
+        pair.echoes(echo().await, "well").await;
         tunnel.close("done");
         pair.close().await;
     });

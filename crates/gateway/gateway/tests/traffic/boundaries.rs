@@ -4,9 +4,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::net::{TcpListener, UdpSocket};
 
-use super::harness::{Options, Pair, each_carrier, echo, exchange, until};
+use super::harness::*;
 
 /// Names that the system resolves to this host.
 const SPELLINGS: [&str; 14] = [
@@ -28,12 +28,8 @@ const SPELLINGS: [&str; 14] = [
 
 /// Code of the reply to a request by name; 0xff if there is none.
 async fn code(pair: &Pair, name: &str, port: u16) -> u8 {
-    let mut socket = TcpStream::connect(pair.at("socks").await)
-        .await
-        .expect("near listens");
-    let mut request = vec![5, 1, 0, 5, 1, 0, 3, name.len() as u8];
-    request.extend(name.bytes());
-    request.extend(port.to_be_bytes());
+    let mut socket = pair.dial("socks").await;
+    let request = [&[5, 1, 0, 5, 1, 0], &*named(name), &port.to_be_bytes()].concat();
     socket.write_all(&request).await.expect("sent");
     let mut reply = [0xff; 4];
     let _ = socket.read_exact(&mut reply).await;
@@ -114,7 +110,7 @@ fn a_network_that_near_refuses_is_not_reached_by_a_name_that_far_resolves() {
                     .await
                     .expect("sent");
                 let dropped = &pair.near_counters.dropped_destination;
-                until("dropped", async || dropped.value() == 1).await;
+                reaches(dropped, 1).await;
             }
             pair.close().await;
         }
@@ -123,11 +119,7 @@ fn a_network_that_near_refuses_is_not_reached_by_a_name_that_far_resolves() {
 
 /// A datagram of SOCKS5.
 fn to_name(name: &str, port: u16) -> Vec<u8> {
-    let mut datagram = vec![0, 0, 0, 3, name.len() as u8];
-    datagram.extend(name.bytes());
-    datagram.extend(port.to_be_bytes());
-    datagram.extend(b"hello");
-    datagram
+    [&[0, 0, 0], &*named(name), &port.to_be_bytes(), b"hello"].concat()
 }
 
 #[test]
@@ -180,10 +172,7 @@ fn datagrams_are_bound_by_the_same_rules() {
             sent += 1;
         }
         let counters = &pair.near_counters;
-        until("dropped", async || {
-            counters.dropped_destination.value() == sent
-        })
-        .await;
+        reaches(&counters.dropped_destination, sent).await;
         let received = server.try_recv(&mut [0; 10]);
         assert!(received.is_err(), "{received:?}");
         pair.close().await;

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use anabranch_gateway::config;
 use anabranch_gateway::config::difference::Differs;
 use anabranch_gateway::near::Near;
-use anabranch_gateway::tls::Identity;
 use tokio::net::TcpStream;
 
-use super::harness::{Pair, each_carrier, echo, exchange, is_reset, key, resets, until};
+use super::harness::*;
 
 #[test]
 fn listeners_rules_limits_and_the_allow_list_change_at_run_time() {
@@ -18,7 +17,7 @@ fn listeners_rules_limits_and_the_allow_list_change_at_run_time() {
         assert_eq!(pair.connect(echo).await.err(), Some(2));
         let mut far = pair.far_config.clone();
         far.allow = config::destination::Destinations(vec!["127.0.0.1".parse().expect("one")]);
-        assert_eq!(pair.far().apply(far.clone()), far);
+        assert_eq!(pair.far().apply(far.clone()).await.0, far);
         let mut old = pair.connect(echo).await.expect("allowed now");
 
         let before = pair.at("socks").await;
@@ -66,30 +65,12 @@ fn listeners_rules_limits_and_the_allow_list_change_at_run_time() {
 }
 
 #[test]
-fn near_drains_and_closes() {
-    each_carrier(async |carrier| {
-        let pair = Pair::start(carrier).await;
-        let mut socket = pair.connect(echo().await).await.expect("connected");
-        let socks = pair.at("socks").await;
-        pair.near.stop_accepting().await;
-        assert!(TcpStream::connect(socks).await.is_err());
-        exchange(&mut socket, "it continues").await;
-        assert_eq!(pair.near.active(), 1);
-        pair.near.close_all().await;
-        assert_eq!(pair.near.active(), 0);
-        assert!(is_reset(&mut socket).await);
-        until("far closes it", async || pair.far().active() == 0).await;
-        pair.close().await;
-    });
-}
-
-#[test]
 fn far_drains_and_closes() {
     each_carrier(async |carrier| {
         let mut pair = Pair::start(carrier).await;
         let echo = echo().await;
         let mut socket = pair.connect(echo).await.expect("connected");
-        pair.far().stop_accepting();
+        pair.far().stop_accepting().await;
         assert_eq!(pair.connect(echo).await.err(), Some(1));
         exchange(&mut socket, "it continues").await;
         assert_eq!(pair.far().active(), 1);
@@ -99,24 +80,17 @@ fn far_drains_and_closes() {
     });
 }
 
-/// The message of a start that fails.
-async fn fault(change: impl FnOnce(&mut config::Near)) -> String {
-    let pair = Pair::start("mptcp").await;
-    let mut config = pair.near_config.clone();
-    change(&mut config);
-    let identity = Identity::new(&key(), vec![]);
-    let near = Near::start(config, identity, Arc::default()).await;
-    near.expect_err("a fault").to_string()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn near_is_no_open_proxy_by_accident() {
-    let public = |listen: &str| config::Listen {
-        listen: listen.parse().expect("an address"),
-        clients: vec![],
-    };
+    let pair = Pair::start("mptcp").await;
     for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:1080"] {
-        let message = fault(|config| config.socks = Some(public(listen))).await;
+        let mut config = pair.near_config.clone();
+        config.socks = Some(config::Listen {
+            listen: listen.parse().expect("an address"),
+            clients: vec![],
+        });
+        let near = Near::start(config, pair.near_identity.clone(), Arc::default()).await;
+        let message = near.expect_err("a fault").to_string();
         let expected = format!("socks.clients: missing key: {listen} can be reached by others");
         assert!(message.starts_with(&expected), "{message}");
     }

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::net::{TcpListener, UdpSocket};
 use tokio::time::timeout;
 
-use super::harness::{Options, PATIENCE, Pair, each_carrier, free_address, until};
+use super::harness::*;
 
 /// A query for the address of `label`, with EDNS if `udp_size` is not 0.
 fn query(id: u16, label: &str, udp_size: u16) -> Vec<u8> {
@@ -106,9 +106,7 @@ fn queries_are_answered_over_udp_and_tcp() {
             assert_eq!(truncated[6..12], [0; 6]);
         }
         assert_eq!(pair.near_counters.dns_truncated.value(), 2);
-        let mut tcp = TcpStream::connect(pair.at("dns").await)
-            .await
-            .expect("near listens");
+        let mut tcp = pair.dial("dns").await;
         for (id, label) in [(8, "large"), (9, "small")] {
             let query = query(id, label, 0);
             tcp.write_u16(query.len() as u16).await.expect("sent");
@@ -170,16 +168,11 @@ fn malformed_queries_are_ignored_and_counted() {
             socket.send(bytes).await.expect("sent");
         }
         let counted = bad.len() as u64;
-        until("counted", async || {
-            pair.near_counters.refused_malformed.value() == counted
-        })
-        .await;
+        reaches(&pair.near_counters.refused_malformed, counted).await;
         let small = query(5, "small", 0);
         assert_eq!(Some(ask(&socket, &small).await), answer(&small, true));
         // Over TCP the connection ends.
-        let mut tcp = TcpStream::connect(pair.at("dns").await)
-            .await
-            .expect("near listens");
+        let mut tcp = pair.dial("dns").await;
         tcp.write_all(&[0, 3, 1, 2, 3]).await.expect("sent");
         assert!(matches!(tcp.read(&mut [0; 9]).await, Ok(0) | Err(_)));
         until("nothing is left", async || pair.near.active() == 0).await;

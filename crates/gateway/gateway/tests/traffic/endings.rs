@@ -9,26 +9,18 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::harness::{PATIENCE, Pair, each_carrier, echo, exchange, is_reset, until};
+use super::harness::*;
 use super::link;
 
 /// Time in which a place must be free; without a remedy it takes 10 s to a day.
 const SOON: Duration = Duration::from_secs(8);
 
-fn reset(socket: &TcpStream) {
-    socket2::SockRef::from(socket)
-        .set_linger(Some(Duration::ZERO))
-        .expect("set");
-}
-
 /// Waits until no connection has a place.
 async fn free(pair: &Pair) {
     let start = Instant::now();
-    until("near is free", async || pair.near.active() == 0).await;
-    let near = start.elapsed();
-    until("far is free", async || pair.far().active() == 0).await;
+    pair.idle().await;
     let took = start.elapsed();
-    assert!(took < SOON, "{took:?}, near {near:?}");
+    assert!(took < SOON, "{took:?}");
 }
 
 /// A server that answers no SYN: its queue of connections is full.
@@ -52,17 +44,11 @@ fn requests_of_clients_that_have_left_give_their_places_back() {
         let (silent, _queue, _listener) = silent().await;
         let near = format!("forwards = [{{ listen = \"127.0.0.1:0\", to = \"{silent}\" }}]");
         let pair = Pair::near_with(carrier, &near).await;
-        exchange(
-            &mut pair.connect(echo().await).await.expect("connected"),
-            "a tunnel",
-        )
-        .await;
+        pair.echoes(echo().await, "a tunnel").await;
         let mut requests = JoinSet::new();
         for i in 0..60 {
             let service = if i % 3 == 0 { "forwards[0]" } else { "socks" };
-            let mut socket = TcpStream::connect(pair.at(service).await)
-                .await
-                .expect("listens");
+            let mut socket = pair.dial(service).await;
             requests.spawn(async move {
                 if i % 3 > 0 {
                     // Without waiting for the replies.
@@ -98,9 +84,7 @@ fn a_client_that_sends_and_ends_before_the_reply_is_served() {
             ("forwards[0]", "early"),
             ("forwards[0]", ""),
         ] {
-            let mut socket = TcpStream::connect(pair.at(service).await)
-                .await
-                .expect("listens");
+            let mut socket = pair.dial(service).await;
             let mut expected = Vec::new();
             if service == "socks" {
                 let mut head = vec![5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1];
@@ -132,11 +116,9 @@ async fn fill(socket: &mut TcpStream) {
 fn a_client_that_resets_gives_its_place_back_whatever_the_server_does() {
     each_carrier(async |carrier| {
         let pair = Pair::start(carrier).await;
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let to = listener.local_addr().expect("bound");
+        let (listener, to) = listen().await;
         // A server that waits forever after the client's end, and one that reads nothing.
-        let mut ended = pair.connect(to).await.expect("connected");
-        let (mut waits, _) = listener.accept().await.expect("connected");
+        let (mut ended, mut waits) = pair.ends(&listener).await;
         ended.shutdown().await.expect("ended");
         assert_eq!(waits.read(&mut [0; 1]).await.expect("an end"), 0);
         let mut clients = vec![ended];
@@ -174,12 +156,9 @@ async fn is_limited(carrier: &str, at_near: bool, half_closed: bool) {
         true => Pair::near_with(carrier, limits).await,
         false => Pair::far_with(carrier, limits).await,
     };
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let to = listener.local_addr().expect("bound");
-    let mut idle = pair.connect(to).await.expect("connected");
-    let (_idle_server, _) = listener.accept().await.expect("connected");
-    let mut busy = pair.connect(to).await.expect("connected");
-    let (mut busy_server, _) = listener.accept().await.expect("connected");
+    let (listener, _) = listen().await;
+    let (mut idle, _idle_server) = pair.ends(&listener).await;
+    let (mut busy, mut busy_server) = pair.ends(&listener).await;
     if half_closed {
         idle.shutdown().await.expect("ended");
         busy.shutdown().await.expect("ended");
@@ -203,10 +182,8 @@ async fn is_limited(carrier: &str, at_near: bool, half_closed: bool) {
 
 /// A connection over which the client and the server have sent this much and their ends.
 async fn ended(pair: &Pair, bytes: [usize; 2]) -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let to = listener.local_addr().expect("bound");
-    let mut client = pair.connect(to).await.expect("connected");
-    let (mut server, _) = listener.accept().await.expect("connected");
+    let (listener, _) = listen().await;
+    let (mut client, mut server) = pair.ends(&listener).await;
     for (socket, bytes) in [&mut client, &mut server].into_iter().zip(bytes) {
         let sent = async {
             socket.write_all(&vec![7; bytes]).await?;
@@ -239,14 +216,14 @@ async fn drains(carrier: &str, near_drains: bool, bytes: usize, mbps: f64) {
         until("near is idle", async || pair.near.active() == 0).await;
         pair.near.close_all().await;
     } else {
-        pair.far().stop_accepting();
+        pair.far().stop_accepting().await;
         until("far is idle", async || pair.far().active() == 0).await;
         pair.stop_far().await;
     }
     let carried = [server.await.expect("ended"), client.await.expect("ended")];
     assert_eq!(carried, bytes, "{carrier}");
     for counters in [&pair.near_counters, &pair.far_counters] {
-        until("complete", async || counters.ended_complete.value() == 1).await;
+        reaches(&counters.ended_complete, 1).await;
     }
     pair.close().await;
 }
@@ -280,7 +257,7 @@ fn a_slow_client_gets_what_its_gateway_has_received_from_one_that_has_ended() {
         let (client, server) = ended(&pair, [400_000; 2]).await;
         let client = tokio::spawn(received(client));
         assert_eq!(received(server).await, 400_000);
-        pair.far().stop_accepting();
+        pair.far().stop_accepting().await;
         until("far is idle", async || pair.far().active() == 0).await;
         pair.stop_far().await;
         assert_eq!(client.await.expect("ended"), 400_000);
@@ -334,8 +311,7 @@ fn ends_are_true(connections: u64) {
 
 /// A server that says how much it has received, as 8 bytes, and then as many bytes.
 async fn counting_server() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("bound");
+    let (listener, address) = listen().await;
     tokio::spawn(async move {
         while let Ok((mut socket, _)) = listener.accept().await {
             tokio::spawn(async move {

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use anabranch_gateway::config;
-use anabranch_gateway::counters::Counters;
+use anabranch_gateway::counters::{Counter, Counters};
 use anabranch_gateway::far::Far;
+pub use anabranch_gateway::gateway::Gateway;
 use anabranch_gateway::keys::KeyPair;
 use anabranch_gateway::near::Near;
 use anabranch_gateway::tls::Identity;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
 
 /// Most time that anything may take.
@@ -28,7 +29,10 @@ pub struct Pair {
     pub far_counters: Arc<Counters>,
     pub near_config: config::Near,
     pub far_config: config::Far,
-    far_identity: Arc<Identity>,
+    pub near_key: KeyPair,
+    pub far_key: KeyPair,
+    pub near_identity: Arc<Identity>,
+    pub far_identity: Arc<Identity>,
 }
 
 /// Additions to the configurations; the first lines are keys of the file itself.
@@ -54,55 +58,54 @@ impl Pair {
     }
 
     pub async fn with(carrier: &str, options: Options<'_>) -> Pair {
-        let (near_key, far_key) = (key(), key());
-        let far_identity = Identity::new(&far_key, vec![near_key.public().clone()]);
-        let near_identity = Identity::new(&near_key, vec![far_key.public().clone()]);
-        Pair::with_identities(carrier, options, near_identity, far_identity).await
+        let keys = [key(), key()];
+        let pins = [keys[1].clone(), keys[0].clone()];
+        Pair::with_keys(carrier, options, keys, pins).await
     }
 
-    pub async fn with_identities(
+    /// A pair in which near and far have these keys, and accept those that each pins.
+    pub async fn with_keys(
         carrier: &str,
         options: Options<'_>,
-        near_identity: Arc<Identity>,
-        far_identity: Arc<Identity>,
+        [near_key, far_key]: [KeyPair; 2],
+        [near_pins, far_pins]: [KeyPair; 2],
     ) -> Pair {
+        let near_identity = Identity::new(&near_key, vec![near_pins.public().clone()]);
+        let far_identity = Identity::new(&far_key, vec![far_pins.public().clone()]);
         let address = free_address();
         let tunnel = format!(
             "[tunnel]\ncarrier = \"{carrier}\"\nalgorithm = \"reno\"\nkey = \"key\"\npeers = []\n"
         );
-        let allow = if options.far.contains("allow =") {
-            ""
-        } else {
-            "allow = [\"127.0.0.0/8\", \"::1\"]\n"
+        let unless = |given: &str, key: &str, text: String| match given.contains(key) {
+            true => String::new(),
+            false => text,
         };
-        let listen = if options.far.contains("listen =") {
-            String::new()
-        } else {
-            format!("listen = \"{address}\"\n")
-        };
-        let far = format!("{listen}{allow}{}\n{tunnel}", options.far);
-        let socks = if options.near.contains("[socks]") {
-            ""
-        } else {
-            // No other socket is there, so that connecting fails once it is closed.
-            "[socks]\nlisten = \"127.0.0.4:0\"\n"
-        };
-        let path = if options.near.contains("paths = [") {
-            ""
-        } else {
-            "[[paths]]\nname = \"a\"\naddress = \"127.0.0.1\"\n"
-        };
-        let reached = if options.near.contains("far =") {
-            String::new()
-        } else {
-            format!("far = \"{address}\"\n")
-        };
-        let near = format!("{reached}{}\n{tunnel}{socks}{path}", options.near);
+        let allow = "allow = [\"127.0.0.0/8\", \"::1\"]\n".to_owned();
+        let far = [
+            unless(options.far, "listen =", format!("listen = \"{address}\"\n")),
+            unless(options.far, "allow =", allow),
+            options.far.to_owned(),
+            format!("\n{tunnel}"),
+        ];
+        // No other socket is there, so that connecting fails once it is closed.
+        let socks = "[socks]\nlisten = \"127.0.0.4:0\"\n".to_owned();
+        let path = "[[paths]]\nname = \"a\"\naddress = \"127.0.0.1\"\n".to_owned();
+        let near = [
+            unless(options.near, "far =", format!("far = \"{address}\"\n")),
+            format!("{}\n{tunnel}", options.near),
+            unless(options.near, "[socks]", socks),
+            unless(options.near, "paths = [", path),
+        ];
+        let (far, near) = (far.concat(), near.concat());
         let far_config: config::Far = toml::from_str(&far).expect(&far);
         let near_config: config::Near = toml::from_str(&near).expect(&near);
         let (near_counters, far_counters) =
             (Arc::<Counters>::default(), Arc::<Counters>::default());
-        let near = Near::start(near_config.clone(), near_identity, near_counters.clone());
+        let near = Near::start(
+            near_config.clone(),
+            near_identity.clone(),
+            near_counters.clone(),
+        );
         let near = near.await.expect("near starts");
         let mut pair = Pair {
             near,
@@ -111,6 +114,9 @@ impl Pair {
             far_counters,
             near_config,
             far_config,
+            near_key,
+            far_key,
+            near_identity,
             far_identity,
         };
         pair.start_far().await;
@@ -161,32 +167,46 @@ impl Pair {
         self.far = Some((far.await.expect("in time").expect("far starts"), runtime));
     }
 
+    /// Another near with the same key and this configuration.
+    pub async fn another_near(&self, config: config::Near) -> Near {
+        let near = Near::start(config, self.near_identity.clone(), Arc::default());
+        near.await.expect("near starts")
+    }
+
+    /// A connection to a listener of near.
+    pub async fn dial(&self, key: &str) -> TcpStream {
+        let dialled = TcpStream::connect(self.at(key).await).await;
+        dialled.expect("near listens")
+    }
+
     /// A connection to `to` by SOCKS5, or the code of the reply.
     pub async fn connect(&self, to: SocketAddr) -> Result<TcpStream, u8> {
-        let mut socket = TcpStream::connect(self.at("socks").await)
-            .await
-            .expect("near listens");
-        let mut host = vec![1];
-        match to.ip() {
-            IpAddr::V4(address) => host.extend(address.octets()),
-            IpAddr::V6(address) => {
-                host = vec![4];
-                host.extend(address.octets());
-            }
-        }
-        request(&mut socket, 1, &host, to.port())
-            .await
-            .map(|_| socket)
+        connect_by(&self.near, to).await
     }
 
     /// A connection to a host by name.
     pub async fn connect_name(&self, name: &str, port: u16) -> Result<TcpStream, u8> {
-        let mut socket = TcpStream::connect(self.at("socks").await)
-            .await
-            .expect("near listens");
-        let mut host = vec![3, u8::try_from(name.len()).expect("short")];
-        host.extend(name.bytes());
-        request(&mut socket, 1, &host, port).await.map(|_| socket)
+        asked(self.dial("socks").await, &named(name), port).await
+    }
+
+    /// Both ends of a connection that `listener` accepts.
+    pub async fn ends(&self, listener: &TcpListener) -> (TcpStream, TcpStream) {
+        let to = listener.local_addr().expect("bound");
+        let client = self.connect(to).await.expect("connected");
+        let (server, _) = listener.accept().await.expect("connected");
+        (client, server)
+    }
+
+    /// Checks that an echo at `to` is reached.
+    pub async fn echoes(&self, to: SocketAddr, text: &str) {
+        let mut socket = self.connect(to).await.expect("connected");
+        exchange(&mut socket, text).await;
+    }
+
+    /// Waits until neither gateway has a connection.
+    pub async fn idle(&self) {
+        until("near is idle", async || self.near.active() == 0).await;
+        until("far is idle", async || self.far().active() == 0).await;
     }
 
     pub async fn close(mut self) {
@@ -208,6 +228,41 @@ impl Drop for Pair {
 
 pub fn key() -> KeyPair {
     KeyPair::generate().expect("random numbers")
+}
+
+/// Host of a request by address.
+pub fn host(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => [&[1][..], &address.octets()].concat(),
+        IpAddr::V6(address) => [&[4][..], &address.octets()].concat(),
+    }
+}
+
+/// Host of a request by name.
+pub fn named(name: &str) -> Vec<u8> {
+    let length = u8::try_from(name.len()).expect("short");
+    [&[3, length], name.as_bytes()].concat()
+}
+
+/// A connection by this near, or the code of the reply.
+pub async fn connect_by(near: &Near, to: SocketAddr) -> Result<TcpStream, u8> {
+    let addresses = near.addresses().await;
+    let socks = addresses.iter().find(|(key, _)| key == "socks");
+    let socket = TcpStream::connect(socks.expect("it serves SOCKS5").1).await;
+    asked(socket.expect("near listens"), &host(to.ip()), to.port()).await
+}
+
+/// A connection from this address.
+pub async fn from(address: &str, to: SocketAddr) -> std::io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    let address = SocketAddr::new(address.parse().expect("an address"), 0);
+    socket.bind(address).expect("an own address");
+    socket.connect(to).await
+}
+
+/// The connection over which a host was asked for.
+pub async fn asked(mut socket: TcpStream, host: &[u8], port: u16) -> Result<TcpStream, u8> {
+    request(&mut socket, 1, host, port).await.map(|_| socket)
 }
 
 /// Negotiates and requests; the bound address of the reply, or its code.
@@ -253,8 +308,7 @@ pub fn free_address() -> SocketAddr {
 
 /// A server that returns what it receives, and ends when the client does.
 pub async fn echo() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("bound");
+    let (listener, address) = listen().await;
     tokio::spawn(async move {
         while let Ok((mut socket, _)) = listener.accept().await {
             tokio::spawn(async move {
@@ -265,6 +319,19 @@ pub async fn echo() -> SocketAddr {
         }
     });
     address
+}
+
+/// A listener, and its address.
+pub async fn listen() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    (listener, address)
+}
+
+/// Makes the close of a socket a reset.
+pub fn reset(socket: &TcpStream) {
+    let socket = socket2::SockRef::from(socket);
+    socket.set_linger(Some(Duration::ZERO)).expect("set");
 }
 
 /// Whether the connection was reset, and not ended.
@@ -290,6 +357,14 @@ pub async fn resets(listener: SocketAddr) -> bool {
     }
 }
 
+/// The rest of what a socket receives, to its end.
+pub async fn rest(socket: &mut TcpStream) -> String {
+    let mut text = String::new();
+    let read = socket.read_to_string(&mut text).await;
+    read.expect("an end");
+    text
+}
+
 /// Sends a text and receives it again.
 pub async fn exchange(socket: &mut TcpStream, text: &str) {
     socket.write_all(text.as_bytes()).await.expect("sent");
@@ -306,6 +381,14 @@ pub async fn until(what: &str, condition: impl AsyncFn() -> bool) {
         assert!(start.elapsed() < PATIENCE, "{what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// Waits until a counter has this value.
+pub async fn reaches(counter: &Counter, value: u64) {
+    until(&format!("a counter at {value}"), async || {
+        counter.value() == value
+    })
+    .await;
 }
 
 /// Runs a test over each carrier, at most for a minute.

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anabranch_gateway::near::TunnelId;
 use tokio::net::TcpStream;
 
-use super::harness::{CARRIERS, Options, Pair, is_reset, until};
+use super::harness::*;
 
 /// Whether the tests can run; with ANABRANCH_REQUIRE_KERNEL=1 they must.
 fn can_run() -> bool {

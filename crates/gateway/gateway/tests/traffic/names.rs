@@ -9,11 +9,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 use tokio::time::timeout;
 
-use super::harness::{Options, Pair, each_carrier, echo, exchange, key, request, until};
+use super::harness::*;
 use super::udp::{associate, datagram, echo as udp_echo, receive};
-use anabranch_gateway::counters::Counters;
-use anabranch_gateway::near::Near;
-use anabranch_gateway::tls::Identity;
 
 /// Longer than a name with an answer takes on a loaded host, shorter than one without.
 const SOON: Duration = Duration::from_secs(3);
@@ -62,28 +59,16 @@ async fn pair(carrier: &str, server: SocketAddr) -> Pair {
     Pair::far_with(carrier, &format!("resolver = \"{server}\"")).await
 }
 
-/// The host of a request of SOCKS5.
-fn host(name: &str) -> Vec<u8> {
-    let length = u8::try_from(name.len()).expect("short");
-    [&[3, length], name.as_bytes()].concat()
-}
-
 /// A connection by name for a client with this address.
 async fn connect(pair: &Pair, client: &str, name: &str, port: u16) -> Result<TcpStream, u8> {
-    let socket = TcpSocket::new_v4().expect("a socket");
-    let client = SocketAddr::new(client.parse().expect("an address"), 0);
-    socket.bind(client).expect("bound");
-    let socket = socket.connect(pair.at("socks").await).await;
-    let mut socket = socket.expect("near listens");
-    let answered = request(&mut socket, 1, &host(name), port).await;
-    answered.map(|_| socket)
+    let socket = from(client, pair.at("socks").await).await;
+    asked(socket.expect("near listens"), &named(name), port).await
 }
 
 /// A request for a name of which nobody reads the answer.
 async fn ask(pair: &Pair, name: &str) -> TcpStream {
-    let socket = TcpStream::connect(pair.at("socks").await).await;
-    let mut socket = socket.expect("near listens");
-    let request = [&[5, 1, 0, 5, 1, 0], &*host(name), &[0, 80]].concat();
+    let mut socket = pair.dial("socks").await;
+    let request = [&[5, 1, 0, 5, 1, 0], &*named(name), &[0, 80]].concat();
     socket.write_all(&request).await.expect("sent");
     socket
 }
@@ -103,10 +88,7 @@ fn names_without_an_answer_delay_no_other_client_and_take_no_threads() {
         for i in 0..400 {
             silent.push(ask(&pair, &format!("slow{i}.test")).await);
         }
-        until("far has the requests", async || {
-            pair.far_counters.accepted_stream.value() == 400
-        })
-        .await;
+        reaches(&pair.far_counters.accepted_stream, 400).await;
         for i in 0..6 {
             let name = format!("good{i}.test");
             let connected = connect(&pair, "127.0.0.5", &name, to.port());
@@ -146,10 +128,10 @@ fn a_new_resolver_counts_at_once() {
         let to = echo().await;
         let without_answer = ask(&pair, "good.test").await;
         let accepted = &pair.far_counters.accepted_stream;
-        until("far resolves", async || accepted.value() == 1).await;
+        reaches(accepted, 1).await;
         let mut config = pair.far_config.clone();
         config.resolver = Some(server().await.0);
-        assert_eq!(pair.far().apply(config.clone()), config);
+        assert_eq!(pair.far().apply(config.clone()).await.0, config);
         let connected = timeout(SOON, pair.connect_name("good.test", to.port()));
         assert!(connected.await.expect("soon").is_ok());
         drop(without_answer);
@@ -158,7 +140,7 @@ fn a_new_resolver_counts_at_once() {
 }
 
 fn datagram_to(name: &str, port: u16, payload: &[u8]) -> Vec<u8> {
-    [&[0, 0, 0], &*host(name), &port.to_be_bytes(), payload].concat()
+    [&[0, 0, 0], &*named(name), &port.to_be_bytes(), payload].concat()
 }
 
 #[test]
@@ -214,7 +196,7 @@ fn datagrams_wait_for_the_address_of_their_name() {
         let none = datagram_to("none.test", to.port(), b"x");
         socket.send(&none).await.expect("sent");
         let dropped = &pair.far_counters.dropped_unsendable;
-        until("it is counted", async || dropped.value() == 1).await;
+        reaches(dropped, 1).await;
         pair.close().await;
     });
 }
@@ -238,23 +220,15 @@ async fn dead(port: u16) -> (UdpSocket, TcpListener, Vec<TcpStream>) {
 #[test]
 fn one_of_far_s_addresses_suffices() {
     each_carrier(async |carrier| {
-        let (near_key, far_key) = (key(), key());
-        let near = Identity::new(&near_key, vec![far_key.public().clone()]);
-        let far = Identity::new(&far_key, vec![near_key.public().clone()]);
         let path = "paths = [{ name = \"a\", interface = \"lo\" }]";
-        let options = Options {
-            near: path,
-            far: "",
-        };
-        let pair = Pair::with_identities(carrier, options, near.clone(), far).await;
+        let pair = Pair::near_with(carrier, path).await;
         let listen = pair.far_config.listen;
         assert_eq!(listen.ip(), IpAddr::from(Ipv4Addr::LOCALHOST));
         let _dead = dead(listen.port()).await;
         let mut config = pair.near_config.clone();
         // Both ::1 and 127.0.0.1.
         config.far = format!("far.localhost:{}", listen.port());
-        let near = Near::start(config, near, Arc::<Counters>::default()).await;
-        let near = near.expect("near starts");
+        let near = pair.another_near(config).await;
         let established = async || !near.tunnels().is_empty();
         until("a tunnel by the other address", established).await;
         near.close_all().await;

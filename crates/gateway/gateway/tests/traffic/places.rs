@@ -1,27 +1,24 @@
 //! Places of clients: one at its limit stops no other, nor its own DNS.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream, UdpSocket};
+use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
 
 use super::boundaries::own_address;
-use super::harness::{Options, PATIENCE, Pair, each_carrier, echo, exchange};
+use super::harness::*;
 
 /// A connection by SOCKS5 from this address; `None` if it is reset or refused.
-async fn connect_from(from: &str, socks: SocketAddr, to: SocketAddr) -> Option<TcpStream> {
-    let socket = TcpSocket::new_v4().expect("a socket");
-    let from = SocketAddr::new(from.parse().expect("an address"), 0);
-    socket.bind(from).expect("an own address");
-    let mut socket = socket.connect(socks).await.ok()?;
-    let IpAddr::V4(address) = to.ip() else {
-        panic!("an IPv4 address");
-    };
-    let mut bytes = vec![5, 1, 0, 5, 1, 0, 1];
-    bytes.extend(address.octets());
-    bytes.extend(to.port().to_be_bytes());
+async fn connect_from(address: &str, socks: SocketAddr, to: SocketAddr) -> Option<TcpStream> {
+    let mut socket = from(address, socks).await.ok()?;
+    let bytes = [
+        &[5, 1, 0, 5, 1, 0],
+        &*host(to.ip()),
+        &to.port().to_be_bytes(),
+    ]
+    .concat();
     let mut reply = [0; 12];
     let exchanged = async {
         socket.write_all(&bytes).await?;

@@ -4,12 +4,10 @@
 use std::net::SocketAddr;
 
 use anabranch_gateway::near::TunnelId;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
 use super::boundaries::own_address;
-use super::harness::{
-    Options, Pair, each_carrier, echo, exchange, is_reset, request, resets, until,
-};
+use super::harness::*;
 
 #[test]
 fn far_connects_to_nothing_that_is_not_allowed() {
@@ -27,11 +25,7 @@ fn far_connects_to_nothing_that_is_not_allowed() {
             ("allow = [\"127.0.0.1:1\"]", "127.0.0.1", 2),
             ("allow = [\"*\"]", "no-such-host.invalid", 4),
         ] {
-            let options = Options {
-                far: allow,
-                ..Options::default()
-            };
-            let pair = Pair::with(carrier, options).await;
+            let pair = Pair::far_with(carrier, allow).await;
             let refused = pair.connect_name(name, port).await.err();
             assert_eq!(refused, Some(code), "{allow} {name}");
             assert_eq!(pair.near_counters.refused_by_far.value(), 1);
@@ -40,11 +34,8 @@ fn far_connects_to_nothing_that_is_not_allowed() {
             assert_eq!(counted, 1, "{allow} {name}");
             pair.close().await;
         }
-        let options = Options {
-            far: "allow = [{ to = \"localhost\", private = true }]",
-            ..Options::default()
-        };
-        let pair = Pair::with(carrier, options).await;
+        let pair =
+            Pair::far_with(carrier, "allow = [{ to = \"localhost\", private = true }]").await;
         let mut named = pair
             .connect_name("localhost", port)
             .await
@@ -89,8 +80,8 @@ fn the_rules_of_near_count() {
             },
         )
         .await;
-        exchange(&mut pair.connect(echo).await.expect("direct"), "direct").await;
-        exchange(&mut pair.connect(other).await.expect("path"), "one path").await;
+        pair.echoes(echo, "direct").await;
+        pair.echoes(other, "one path").await;
         assert_eq!(pair.connect(third).await.err(), Some(2));
         let counters = &pair.near_counters;
         assert_eq!(counters.relayed_direct.value(), 1);
@@ -112,13 +103,9 @@ fn a_direct_connection_is_reset_and_ends_like_another() {
     each_carrier(async |carrier| {
         let near = "rules = [{ to = \"127.0.0.1\", via = \"direct\" }]";
         let pair = Pair::near_with(carrier, near).await;
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let to = listener.local_addr().expect("bound");
-        let mut client = pair.connect(to).await.expect("connected");
-        let (server, _) = listener.accept().await.expect("connected");
-        socket2::SockRef::from(&server)
-            .set_linger(Some(std::time::Duration::ZERO))
-            .expect("set");
+        let (listener, _) = listen().await;
+        let (mut client, server) = pair.ends(&listener).await;
+        reset(&server);
         drop(server);
         assert!(is_reset(&mut client).await);
         pair.close().await;
@@ -191,10 +178,7 @@ fn a_connection_that_was_not_redirected_is_reset() {
         let near = "redirect.listen = \"127.0.0.1:0\"";
         let pair = Pair::near_with(carrier, near).await;
         assert!(resets(pair.at("redirect").await).await);
-        until("counted", async || {
-            pair.near_counters.refused_malformed.value() == 1
-        })
-        .await;
+        reaches(&pair.near_counters.refused_malformed, 1).await;
         pair.close().await;
     });
 }

@@ -9,11 +9,8 @@ use anabranch_gateway::config;
 use anabranch_gateway::near::Near;
 use anabranch_gateway::tls::Identity;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 
-use super::harness::{
-    Options, Pair, each_carrier, echo, exchange, free_address, is_reset, key, request, until,
-};
+use super::harness::*;
 
 #[test]
 fn connections_are_reset_with_their_tunnel_and_new_ones_work_soon_after_far_is_back() {
@@ -34,18 +31,12 @@ fn connections_are_reset_with_their_tunnel_and_new_ones_work_soon_after_far_is_b
             let took = start.elapsed();
             println!("{carrier}: connected after {took:?}");
             drop(new);
-            until("it ends", async || {
-                pair.near_counters.ended_complete.value() == round
-            })
-            .await;
+            reaches(&pair.near_counters.ended_complete, round).await;
         }
         // With the carrier mptcp near may also have had tunnels for datagrams.
         let closed = pair.near_counters.tunnels_closed.value();
         assert!(closed == 2 || carrier == "mptcp" && (2..=4).contains(&closed));
-        until("counted", async || {
-            pair.near_counters.ended_reset.value() == 2
-        })
-        .await;
+        reaches(&pair.near_counters.ended_reset, 2).await;
         pair.close().await;
     });
 }
@@ -55,7 +46,7 @@ fn without_a_tunnel_a_request_fails_in_bounded_time() {
     each_carrier(async |carrier| {
         let mut pair = Pair::start(carrier).await;
         let echo = echo().await;
-        exchange(&mut pair.connect(echo).await.expect("connected"), "before").await;
+        pair.echoes(echo, "before").await;
         pair.stop_far().await;
         let start = Instant::now();
         // 3: network unreachable.
@@ -72,9 +63,9 @@ fn wrong_keys_give_no_tunnel() {
     each_carrier(async |carrier| {
         let (near, far, other) = (key(), key(), key());
         for (near_expects, far_expects) in [(&other, &near), (&far, &other)] {
-            let near = Identity::new(&near, vec![near_expects.public().clone()]);
-            let far = Identity::new(&far, vec![far_expects.public().clone()]);
-            let pair = Pair::with_identities(carrier, Options::default(), near, far).await;
+            let keys = [near.clone(), far.clone()];
+            let pins = [near_expects.clone(), far_expects.clone()];
+            let pair = Pair::with_keys(carrier, Options::default(), keys, pins).await;
             let echo = echo().await;
             assert_eq!(pair.connect(echo).await.err(), Some(3));
             assert!(pair.near.tunnels().is_empty());
@@ -107,14 +98,6 @@ impl Drop for Killed {
         self.0.kill().expect("it runs");
         self.0.wait().expect("it ends");
     }
-}
-
-async fn connect(near: &Near, to: std::net::SocketAddr) -> Result<TcpStream, u8> {
-    let socks = near.addresses().await[0].1;
-    let mut socket = TcpStream::connect(socks).await.expect("near listens");
-    request(&mut socket, 1, &[1, 127, 0, 0, 1], to.port())
-        .await
-        .map(|_| socket)
 }
 
 #[test]
@@ -151,11 +134,10 @@ fn when_far_was_killed_old_connections_are_reset_and_new_ones_work_soon() {
             .await
             .expect("near starts");
         let echo = echo().await;
-        let mut old = connect(&near, echo).await.expect("connected");
+        let mut old = connect_by(&near, echo).await.expect("connected");
         exchange(&mut old, "before").await;
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let to = listener.local_addr().expect("bound");
-        let mut client = connect(&near, to).await.expect("connected");
+        let (listener, to) = listen().await;
+        let mut client = connect_by(&near, to).await.expect("connected");
         let (mut server, _) = listener.accept().await.expect("connected");
         client.write_all(b"half").await.expect("sent");
         server.read_exact(&mut [0; 4]).await.expect("received");
@@ -166,7 +148,7 @@ fn when_far_was_killed_old_connections_are_reset_and_new_ones_work_soon() {
         let _running = Killed::start(&file);
         let start = Instant::now();
         // It may use the tunnel that far no longer knows, and is then repeated in the next one.
-        let mut new = connect(&near, echo).await.expect("connected");
+        let mut new = connect_by(&near, echo).await.expect("connected");
         exchange(&mut new, "after").await;
         let took = start.elapsed();
         println!("{carrier}: connected {took:?} after the start of the process");

@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::harness::{Options, PATIENCE, Pair, each_carrier, echo, exchange, is_reset, until};
+use super::harness::*;
 
 /// Number of connections: more than twice as many as fill the windows of one tunnel with 2 MB each.
 const STALLED: usize = 20;
@@ -26,8 +26,7 @@ fn fill(mut socket: TcpStream) {
 /// Opens connections that carry data in one direction to a receiver that does not read. Returns
 /// those that are to be kept open.
 async fn stall(pair: &Pair, count: usize, up: bool) -> Vec<TcpStream> {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("bound");
+    let (listener, address) = listen().await;
     let mut receivers = Vec::new();
     for _ in 0..count {
         let client = timeout(SOON, pair.connect(address)).await;
@@ -90,8 +89,7 @@ fn the_connection_stalled_longest_is_reset_once_the_buffer_is_used_up() {
             return;
         }
         let pair = Pair::near_with(carrier, "limits.tunnel_buffer_bytes = 1_000_000").await;
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("bound");
+        let (listener, address) = listen().await;
         let mut clients = Vec::new();
         for _ in 0..3 {
             let mut client = pair.connect(address).await.expect("connected");

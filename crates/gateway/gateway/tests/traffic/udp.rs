@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use anabranch_gateway::carrier::{Condition, PathState};
 use anabranch_gateway::near::{Near, TunnelId};
-use anabranch_gateway::tls::Identity;
 use tokio::io::{AsyncReadExt, copy_bidirectional};
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
 
-use super::harness::{Options, PATIENCE, Pair, each_carrier, key, request, until};
+use super::harness::*;
 
 /// A server that returns datagrams.
 pub async fn echo() -> SocketAddr {
@@ -35,9 +34,7 @@ pub async fn associate(pair: &Pair) -> (TcpStream, UdpSocket) {
 
 /// The control connection of a client that names this port, and the association's address.
 async fn associate_from(pair: &Pair, port: u16) -> (TcpStream, SocketAddr) {
-    let mut control = TcpStream::connect(pair.at("socks").await)
-        .await
-        .expect("near listens");
+    let mut control = pair.dial("socks").await;
     let at = request(&mut control, 3, &[1, 0, 0, 0, 0], port).await;
     (control, at.expect("associated"))
 }
@@ -91,10 +88,7 @@ fn datagrams_of_every_size_there_and_back() {
         assert!(pair.near_counters.datagrams_up.value() >= 7);
         assert_eq!(pair.far_counters.active_associations.value(), 1);
         drop(control);
-        until("it ends", async || {
-            pair.far_counters.active_associations.value() == 0
-        })
-        .await;
+        reaches(&pair.far_counters.active_associations, 0).await;
         assert_eq!(pair.near_counters.active_associations.value(), 0);
         pair.close().await;
     });
@@ -103,11 +97,7 @@ fn datagrams_of_every_size_there_and_back() {
 #[test]
 fn malformed_and_refused_datagrams_are_dropped_and_counted() {
     each_carrier(async |carrier| {
-        let options = Options {
-            near: "rules = [{ to = \"*:9\", via = \"refused\" }]",
-            far: "",
-        };
-        let pair = Pair::with(carrier, options).await;
+        let pair = Pair::near_with(carrier, "rules = [{ to = \"*:9\", via = \"refused\" }]").await;
         let echo = echo().await;
         let (_control, socket) = associate(&pair).await;
         let mut fragment = datagram(echo, b"fragment");
@@ -124,7 +114,7 @@ fn malformed_and_refused_datagrams_are_dropped_and_counted() {
             socket.send(bytes).await.expect("sent");
         }
         let counters = &pair.near_counters;
-        until("counted", async || counters.dropped_malformed.value() == 6).await;
+        reaches(&counters.dropped_malformed, 6).await;
         // A rule of near, the allow-list of far, a port of zero.
         for to in ["127.0.0.1:9", "8.8.8.8:53", "127.0.0.1:0"] {
             socket
@@ -132,14 +122,8 @@ fn malformed_and_refused_datagrams_are_dropped_and_counted() {
                 .await
                 .expect("sent");
         }
-        until("counted", async || {
-            counters.dropped_destination.value() == 2
-        })
-        .await;
-        until("counted", async || {
-            pair.far_counters.dropped_destination.value() == 1
-        })
-        .await;
+        reaches(&counters.dropped_destination, 2).await;
+        reaches(&pair.far_counters.dropped_destination, 1).await;
         let sent = datagram(echo, b"well");
         socket.send(&sent).await.expect("sent");
         assert_eq!(receive(&socket).await, sent);
@@ -148,7 +132,7 @@ fn malformed_and_refused_datagrams_are_dropped_and_counted() {
         let port = named.local_addr().expect("bound").port();
         let (_control, at) = associate_from(&pair, port).await;
         socket.send_to(&sent, at).await.expect("sent");
-        until("counted", async || counters.dropped_client.value() == 1).await;
+        reaches(&counters.dropped_client, 1).await;
         named.send_to(&sent, at).await.expect("sent");
         assert_eq!(receive(&named).await, sent);
         pair.close().await;
@@ -181,11 +165,11 @@ fn an_association_outlives_its_tunnel() {
 #[test]
 fn datagrams_go_directly_where_the_rules_say() {
     each_carrier(async |carrier| {
-        let options = Options {
-            near: "rules = [{ to = \"127.0.0.1\", via = \"direct\" }]",
-            far: "",
-        };
-        let pair = Pair::with(carrier, options).await;
+        let pair = Pair::near_with(
+            carrier,
+            "rules = [{ to = \"127.0.0.1\", via = \"direct\" }]",
+        )
+        .await;
         let (mut control, socket) = associate(&pair).await;
         let sent = datagram(echo().await, b"direct");
         socket.send(&sent).await.expect("sent");
@@ -284,17 +268,11 @@ async fn an_association_outlives_either_tunnel_of_its_streams() {
         let (_control, socket) = associate(&pair).await;
         let before = address_seen(&socket, at).await;
         // Both streams are served.
-        until("both are open", async || {
-            pair.far_counters.active_connections.value() == 2
-        })
-        .await;
+        reaches(&pair.far_counters.active_connections, 2).await;
         let tunnels = pair.near.tunnels();
         let tunnel = tunnels.iter().find(|(id, _)| *id == ended);
         tunnel.expect("established").1.close("the test");
-        until("it has ended", async || {
-            pair.far_counters.tunnels_closed.value() == 1
-        })
-        .await;
+        reaches(&pair.far_counters.tunnels_closed, 1).await;
         assert_eq!(address_seen(&socket, at).await, before, "{ended}");
         pair.close().await;
     }
@@ -302,8 +280,7 @@ async fn an_association_outlives_either_tunnel_of_its_streams() {
 
 /// A relay that carries TCP to `far`, and nothing else.
 async fn tcp_alone(far: SocketAddr) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("bound");
+    let (listener, address) = listen().await;
     tokio::spawn(async move {
         while let Ok((mut one, _)) = listener.accept().await {
             let mut other = TcpStream::connect(far).await.expect("far listens");
@@ -315,14 +292,11 @@ async fn tcp_alone(far: SocketAddr) -> SocketAddr {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn datagrams_of_the_carrier_mptcp_arrive_where_udp_is_blocked() {
-    let (near_key, far_key) = (key(), key());
-    let near = Identity::new(&near_key, vec![far_key.public().clone()]);
-    let far = Identity::new(&far_key, vec![near_key.public().clone()]);
-    let options = Options::default();
-    let mut pair = Pair::with_identities("mptcp", options, near.clone(), far).await;
+    let mut pair = Pair::start("mptcp").await;
     let mut config = pair.near_config.clone();
     config.far = tcp_alone(pair.far_config.listen).await.to_string();
-    let near = Near::start(config, near, pair.near_counters.clone()).await;
+    let identity = pair.near_identity.clone();
+    let near = Near::start(config, identity, pair.near_counters.clone()).await;
     pair.near = near.expect("near starts");
     send_300(&pair).await;
     let ids = pair.near.tunnels().into_iter().map(|(id, _)| id);

@@ -6,9 +6,9 @@ use std::time::Duration;
 use anabranch_gateway::config;
 use anabranch_gateway::counters::{CounterKind, Counters};
 use anabranch_gateway::far::Far;
+use anabranch_gateway::gateway::Gateway;
 use anabranch_gateway::keys::KeyPair;
 use anabranch_gateway::near::Near;
-use anabranch_gateway::operation::gateway::Gateway;
 use anabranch_gateway::tls::Identity;
 use tokio::time::{Instant, sleep, timeout};
 

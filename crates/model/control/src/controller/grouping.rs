@@ -1,4 +1,4 @@
-//! Groups of paths, each a connection of its own to the rule.
+//! Groups of paths, each a connection of its own to the rule, and silent paths, which are left out.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -13,10 +13,13 @@ use crate::rule::Rule;
 /// The groups of a controller's paths, and the copies of a group's paths that the rule is given.
 #[derive(Clone, Debug)]
 pub(super) struct Grouping<M> {
+    coupling: Coupling,
     /// Decides on the groups; without one they do not change.
     detector: Option<Detector>,
     /// For each path the lowest path of its group.
     groups: Vec<usize>,
+    /// For each path whether its siblings do not count it: it is silent.
+    left_out: Vec<bool>,
     /// The paths of a group, copied for one call of the rule.
     pub paths: Vec<Path<f64>>,
     /// The memory of these paths, copied with them.
@@ -24,22 +27,30 @@ pub(super) struct Grouping<M> {
 }
 
 impl<M: Copy> Grouping<M> {
-    /// The groups of this coupling, without paths; `None` if all are one group.
-    pub fn new(coupling: Coupling) -> Option<Grouping<M>> {
-        (coupling != Coupling::Always).then(|| Grouping {
+    /// The groups of this coupling, without paths.
+    pub fn new(coupling: Coupling) -> Grouping<M> {
+        Grouping {
+            coupling,
             detector: Detector::new(coupling),
             groups: Vec::new(),
+            left_out: Vec::new(),
             paths: Vec::new(),
             memory: Vec::new(),
-        })
+        }
+    }
+
+    /// Whether all paths are one group and none is left out.
+    pub fn is_trivial(&self) -> bool {
+        self.coupling == Coupling::Always && !self.left_out.contains(&true)
     }
 
     /// Appends a path: to the first group, until it is shown to be separate, or as its own group if
     /// no paths are coupled.
     pub fn add_path(&mut self) {
         let own = self.groups.len();
-        self.groups
-            .push(if self.detector.is_some() { 0 } else { own });
+        let is_alone = self.coupling == Coupling::Never;
+        self.groups.push(if is_alone { own } else { 0 });
+        self.left_out.push(false);
         if let Some(detector) = &mut self.detector {
             detector.add_path();
         }
@@ -50,16 +61,26 @@ impl<M: Copy> Grouping<M> {
         self.groups[r]
     }
 
-    /// Whether path `r` is the only one of its group.
+    /// Whether the rule is given the path `other` for path `r`. A path always counts for itself.
+    fn counts(&self, other: usize, r: usize) -> bool {
+        other == r || (self.groups[other] == self.groups[r] && !self.left_out[other])
+    }
+
+    /// Whether path `r` is coupled with no other.
     pub fn is_alone(&self, r: usize) -> bool {
-        let group = self.groups[r];
-        self.groups.iter().filter(|&&other| other == group).count() == 1
+        (0..self.groups.len()).all(|other| other == r || !self.counts(other, r))
+    }
+
+    /// Sets whether the siblings of path `r` leave it out.
+    pub fn leave_out(&mut self, r: usize, left_out: bool) {
+        self.left_out[r] = left_out;
     }
 
     /// Path `r` was acknowledged; its delay may change the groups.
     #[cold]
     #[inline(never)]
     pub fn on_ack(&mut self, r: usize, ack: &Ack) {
+        self.left_out[r] &= ack.packets == 0;
         let measured = |delay: &f64| delay.is_finite() && *delay >= 0.0;
         let delay = ack.queue_delay.or(ack.rtt).filter(measured);
         if let (Some(detector), Some(delay)) = (&mut self.detector, delay)
@@ -81,8 +102,8 @@ impl<M: Copy> Grouping<M> {
         self.paths.clear();
         self.memory.clear();
         let mut place = 0;
-        for (other, &group) in self.groups.iter().enumerate() {
-            if group == self.groups[r] {
+        for other in 0..paths.len() {
+            if self.counts(other, r) {
                 if other == r {
                     place = self.paths.len();
                 }
@@ -95,23 +116,46 @@ impl<M: Copy> Grouping<M> {
 
     /// Copies the memory of the group of path `r` back.
     pub fn scatter(&mut self, r: usize, memory: &mut [M]) {
-        let mut copies = self.memory.drain(..);
-        for (other, &group) in self.groups.iter().enumerate() {
-            if group == self.groups[r]
-                && let Some(copy) = copies.next()
-            {
-                memory[other] = copy;
-            }
+        let members = (0..memory.len()).filter(|&other| self.counts(other, r));
+        for (other, copy) in members.zip(&self.memory) {
+            memory[other] = *copy;
         }
     }
 }
 
 impl<R: Rule> Controller<R> {
-    /// Sets which paths the rule couples; the default is all. What was detected before is lost.
+    /// Sets which paths the rule couples; the default is all. What was detected before is lost, and
+    /// no path is silent.
     pub fn set_coupling(&mut self, coupling: Coupling) {
-        self.grouping = Grouping::new(coupling).map(Box::new);
-        if let Some(grouping) = &mut self.grouping {
+        let mut grouping = Grouping::new(coupling);
+        self.paths.iter().for_each(|_| grouping.add_path());
+        self.grouping = (!grouping.is_trivial()).then(|| Box::new(grouping));
+    }
+
+    /// Path `r` is silent: two timeouts in a row, or it is closed. Its siblings do not count it
+    /// until one of its packets is acknowledged, because its window, RTT and losses say nothing of
+    /// what it can carry; OLIA would move window to it for ever. It counts for itself. A second
+    /// [`on_timeout`](Controller::on_timeout) in a row does this.
+    pub fn on_silence(&mut self, r: usize) {
+        if self.rule.knows_paths_by_place() {
+            return;
+        }
+        if self.grouping.is_none() {
+            let mut grouping = Grouping::new(Coupling::Always);
             self.paths.iter().for_each(|_| grouping.add_path());
+            self.grouping = Some(Box::new(grouping));
+        }
+        self.set_silent(r, true);
+    }
+
+    /// Sets whether the siblings of path `r` leave it out. Where none is and all paths are coupled,
+    /// the rule is given the paths themselves.
+    pub(super) fn set_silent(&mut self, r: usize, left_out: bool) {
+        if let Some(grouping) = &mut self.grouping {
+            grouping.leave_out(r, left_out);
+            if grouping.is_trivial() {
+                self.grouping = None;
+            }
         }
     }
 

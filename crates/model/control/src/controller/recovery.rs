@@ -58,10 +58,11 @@ impl<R: Rule> Controller<R> {
     ///
     /// Another timeout before any packet is acknowledged is the same packet's, and keeps ssthresh
     /// (RFC 5681, section 3.1). So does a timeout in recovery: the flight is still the one that had
-    /// the loss, and its ssthresh is set.
+    /// the loss, and its ssthresh is set. The siblings do not count a path with two timeouts in a
+    /// row ([`on_silence`](Controller::on_silence)).
     pub fn on_timeout(&mut self, r: usize) {
         if self.state[r].timed_out {
-            return;
+            return self.on_silence(r);
         }
         self.keep_for_undo(r);
         if R::BY_RATE {

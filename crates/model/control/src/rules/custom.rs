@@ -15,6 +15,11 @@ pub trait External: Send + Sync {
 
     /// [`Rule::decrease`].
     fn decrease(&self, r: usize, paths: &[Path<f64>]) -> f64;
+
+    /// [`Rule::knows_paths_by_place`].
+    fn knows_paths_by_place(&self) -> bool {
+        false
+    }
 }
 
 /// An [`External`] as a [`Rule`]. It computes in `f64` only: the slope of a [`Dual`](crate::Dual)
@@ -46,6 +51,10 @@ impl Rule for Custom {
 
     fn decrease<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
         S::from_f64(self.0.decrease(r, &plain(paths)))
+    }
+
+    fn knows_paths_by_place(&self) -> bool {
+        self.0.knows_paths_by_place()
     }
 }
 

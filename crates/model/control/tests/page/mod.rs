@@ -40,7 +40,8 @@ const COUPLING: &str = "
 
 Every rule also takes `coupling`, such as `lia:coupling=shared`: a layer above the rule that divides
 a connection's paths into groups, each a connection of its own to the rule. The kernel's programs
-have all but `rfc8382` ([kernel.md](kernel.md)), theory `always` alone.
+have all but `rfc8382` ([kernel.md](kernel.md)), theory `always` alone. No path counts a sibling
+that is silent: two timeouts in a row, closed, or in the equations in an outage.
 
 | coupling | meaning |
 |---|---|

@@ -196,6 +196,8 @@ impl Controller for PathController {
         let Some(mut state) = self.registration.lock() else {
             return;
         };
+        let now = state.clock.arrival(now);
+        state.leave_out_silent(r, now);
         let State {
             clock,
             controller,
@@ -205,7 +207,6 @@ impl Controller for PathController {
             ..
         } = &mut *state;
         *acknowledged += bytes;
-        let now = clock.arrival(now);
         let window = controller.window(r) as u64 * self.mtu;
         paths[r].note_used(now, newest);
         let grows_fast = controller.window(r) < controller.ssthresh(r);
@@ -221,8 +222,7 @@ impl Controller for PathController {
             controller.on_recovered(r);
         }
         let rtt = clock.seconds(now) - clock.seconds(sent);
-        paths[r].rtt_sum_s += rtt;
-        paths[r].rtt_samples += 1;
+        paths[r].sample_rtt(rtt, controller.path(r).rtt);
         controller.on_ack(
             r,
             &Ack {
@@ -288,6 +288,7 @@ impl Controller for PathController {
             state.paths[r].timeouts += 1;
             state.controller.on_timeout(r);
         } else if is_new {
+            state.leave_out_silent(r, now);
             state.paths[r].loss_events += 1;
             state.controller.keep_for_undo(r);
             state.controller.on_loss(r);

@@ -134,16 +134,22 @@ macro_rules! bounded {
     )+) => {$(
         number_type! {
             $(#[$doc])* $name($inner),
-            |x| $Number::try_from(x).and_then(|_| within(x, $min, $max, $unit)),
+            |x| within(x, $min, $max, $unit, $Number::try_from(x).err()),
             |generator| schema_within($Number::json_schema(generator), $min, $max)
         }
     )+};
 }
 
-fn within(x: f64, min: f64, max: f64, unit: &str) -> Result<(), String> {
-    match (min..=max).contains(&x) {
-        true => Ok(()),
-        false => Err(format!("expected {min} to {max} {unit}, got {x}")),
+/// Checks the ends of a key. Its inner type says what is `wrong` otherwise, but [`Count`] has ends
+/// of its own, which are not those of the key.
+fn within(x: f64, min: f64, max: f64, unit: &str, wrong: Option<String>) -> Result<(), String> {
+    match wrong {
+        Some(said) if !said.contains("whole number") => Err(said),
+        _ if !(min..=max).contains(&x) => Err(format!("expected {min} to {max} {unit}, got {x}")),
+        Some(_) => Err(format!(
+            "expected a whole number, {min} to {max} {unit}, got {x}"
+        )),
+        None => Ok(()),
     }
 }
 

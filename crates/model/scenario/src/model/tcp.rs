@@ -58,6 +58,21 @@ macro_rules! keys {
     };
 }
 
+impl Tcp {
+    /// Memory that Linux accounts for a full packet in a buffer, bytes: `tcp_sndbuf_expand` with
+    /// `MAX_TCP_HEADER` of a kernel without wireless networks, and about what `skb->truesize` is at
+    /// the receiver (`tcp_measure_rcv_mss`); 2304 for 1500.
+    pub fn packet_memory(&self) -> u64 {
+        (u64::from(self.packet_bytes.get()) + 536).next_power_of_two() + 256
+    }
+
+    /// The full packets that the receive buffer of a connection holds when it has grown.
+    pub fn receive_packets(&self) -> u32 {
+        let largest = (self.rmem_max_bytes.get() / self.packet_memory() as f64).max(1.0);
+        self.receive_buffer_packets.get().min(largest as u32)
+    }
+}
+
 /// The value of a key in a profile: Linux' own, if it has one.
 fn value<T, const OWN: usize>(linux: bool, rfc: T, own: [T; OWN]) -> T {
     own.into_iter().find(|_| linux).unwrap_or(rfc)

@@ -14,28 +14,28 @@ use crate::connection::timers::{Timer, TimerEvent};
 use crate::connection::{Connection, World};
 use crate::network::{Acknowledgement, PacketNumber};
 
-/// The fate of an outstanding packet since it was sent last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    InFlight,
-    Lost,
-    Arrived,
-}
-
-/// An outstanding packet.
+/// A packet that is not known to have arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub stamp: Stamp,
-    fate: Fate,
+    /// Whether it is known to be lost since it was sent last.
+    lost: bool,
     /// Whether it was sent more than once, so that its RTT is not known.
     pub again: bool,
 }
 
+/// The place of a packet that has arrived, of which nothing is noted any more.
+const ARRIVED: u32 = u32::MAX;
+
 /// The outstanding packets of a path, and when it may send.
 #[derive(Debug, Default)]
 pub(crate) struct Packets {
-    /// Packets by sequence number, from `first` on.
-    sent: VecDeque<Sent>,
+    /// The places in `sent` of packets by sequence number, from `first` on. They are apart because
+    /// many packets may have arrived above one that is lost again and again.
+    places: VecDeque<u32>,
+    sent: Vec<Sent>,
+    /// Places without a packet.
+    free: Vec<u32>,
     /// The number of the first outstanding packet.
     first: PacketNumber,
     /// When the next packet may be sent (`C.next_send_time`).
@@ -46,45 +46,54 @@ pub(crate) struct Packets {
 impl Packets {
     /// Notes a packet that is sent, for the first time or again.
     pub fn note_sent(&mut self, sequence: PacketNumber, stamp: Stamp) {
-        let place = (sequence - self.first) as usize;
-        let again = place < self.sent.len();
+        let index = (sequence - self.first) as usize;
+        let again = index < self.places.len();
+        if !again {
+            self.places.push_back(ARRIVED);
+        }
         let sent = Sent {
             stamp,
-            fate: Fate::InFlight,
+            lost: false,
             again,
         };
-        if again {
-            self.sent[place] = sent;
-        } else {
-            self.sent.push_back(sent);
+        let place = &mut self.places[index];
+        if *place == ARRIVED {
+            *place = self.free.pop().unwrap_or(self.sent.len() as u32);
+        }
+        match self.sent.get_mut(*place as usize) {
+            Some(before) => *before = sent,
+            None => self.sent.push(sent),
         }
     }
 
     /// The packet, if it was not known to have arrived.
-    pub fn arrives(&mut self, sequence: PacketNumber) -> Option<&Sent> {
-        let place = sequence.checked_sub(self.first)? as usize;
-        let sent = self.sent.get_mut(place)?;
-        let before = std::mem::replace(&mut sent.fate, Fate::Arrived);
-        (before != Fate::Arrived).then_some(sent)
+    pub fn arrives(&mut self, sequence: PacketNumber) -> Option<Sent> {
+        let index = sequence.checked_sub(self.first)? as usize;
+        let place = std::mem::replace(self.places.get_mut(index)?, ARRIVED);
+        let sent = self.sent.get(place as usize)?;
+        self.free.push(place);
+        Some(*sent)
     }
 
     /// Forgets the packets below `una`; reports those that were not known to have arrived.
-    pub fn advance(&mut self, una: PacketNumber, report: impl FnMut(&Sent)) {
-        let passed = (una - self.first).min(self.sent.len() as u64) as usize;
-        self.first += passed as u64;
-        let unknown = self.sent.range(..passed);
-        unknown
-            .filter(|sent| sent.fate != Fate::Arrived)
-            .for_each(report);
-        self.sent.drain(..passed);
+    pub fn advance(&mut self, una: PacketNumber, mut report: impl FnMut(&Sent)) {
+        while self.first < una
+            && let Some(place) = self.places.pop_front()
+        {
+            self.first += 1;
+            if let Some(sent) = self.sent.get(place as usize) {
+                report(sent);
+                self.free.push(place);
+            }
+        }
     }
 
     /// The packet, if it was not known to be lost.
     pub fn is_lost(&mut self, sequence: PacketNumber) -> Option<Stamp> {
-        let place = sequence.checked_sub(self.first)? as usize;
-        let sent = self.sent.get_mut(place)?;
-        let before = std::mem::replace(&mut sent.fate, Fate::Lost);
-        (before == Fate::InFlight).then_some(sent.stamp)
+        let index = sequence.checked_sub(self.first)? as usize;
+        let sent = self.sent.get_mut(*self.places.get(index)? as usize)?;
+        let before = std::mem::replace(&mut sent.lost, true);
+        (!before).then_some(sent.stamp)
     }
 }
 
@@ -179,10 +188,10 @@ impl Connection {
         if path.way_back.is_some() {
             let known = path.sender.una()..path.sender.next();
             for sequence in known.filter(|&sequence| path.sender.has_arrived(sequence)) {
-                packets.arrives(sequence).into_iter().for_each(&mut report);
+                packets.arrives(sequence).iter().for_each(&mut report);
             }
         } else if path.sender.has_arrived(ack.selective) {
-            packets.arrives(ack.selective).into_iter().for_each(report);
+            packets.arrives(ack.selective).iter().for_each(report);
         }
         self.report_losses(world.now, r);
         let in_flight = self.paths[r].sender.in_flight().into();

@@ -8,20 +8,6 @@ use anabranch_scenario::time::from_seconds;
 /// `header_bytes` are fewer, so that goodput counts whole packets.
 const IP_AND_TCP_BYTES: u16 = 40;
 
-/// Memory that Linux accounts for a full packet in a buffer, bytes: `tcp_sndbuf_expand` with
-/// `MAX_TCP_HEADER` of a kernel without wireless networks, and about what `skb->truesize` is at the
-/// receiver (`tcp_measure_rcv_mss`); 2304 for 1500.
-pub(crate) fn packet_memory(packet_bytes: u16) -> u64 {
-    (u64::from(packet_bytes) + 536).next_power_of_two() + 256
-}
-
-/// The full packets that the receive buffer of a connection holds when it has grown.
-fn receive_packets(keys: &scenario::Tcp) -> u32 {
-    let memory = packet_memory(keys.packet_bytes.get() as u16) as f64;
-    let largest = (keys.rmem_max_bytes.get() / memory).max(1.0);
-    keys.receive_buffer_packets.get().min(largest as u32)
-}
-
 /// The keys `tcp` of a scenario, also in the units of packets and timers.
 #[derive(Clone, Debug)]
 pub(crate) struct Tcp {
@@ -52,7 +38,7 @@ impl Tcp {
             packet_bytes: packet_bytes as u16,
             header_bytes: header_bytes as u16,
             ack_bytes: (header_bytes as u16).max(IP_AND_TCP_BYTES),
-            receive_packets: receive_packets(keys),
+            receive_packets: keys.receive_packets(),
             min_rto: from_seconds(keys.min_rto_ms.get() * 1e-3),
             notsent: (keys.notsent_bytes.get() / payload).ceil() as u32,
             host_jitter: from_seconds(keys.host_jitter_us.get() * 1e-3 * 1e-3),

@@ -65,6 +65,10 @@ impl External for Steering {
             Steered::Weights => paths[r].window / 2.0,
         }
     }
+
+    fn knows_paths_by_place(&self) -> bool {
+        true
+    }
 }
 
 /// The state of a user's path at one moment. Counts are since the start of the run.

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from math import floor, log10
 from typing import Any
 
@@ -410,14 +410,10 @@ def _above_one(law: Law, states: States) -> Confirmation:
         f"at loss probabilities {numbers(price)} the paths have {numbers(states.rate)} packets/s, "
         f"one TCP on each {numbers(tcp)}"
     )
-    best = [
-        (states.rate[list(subset)].sum() / tcp[list(subset)].max()) for subset in _sets(len(price))
-    ]
-    return Confirmation(bool(max(best) > 1 + 1e-9), words, _stays(law, states))
-
-
-def _sets(n: int) -> list[tuple[int, ...]]:
-    return [tuple(r for r in range(n) if bits >> r & 1) for bits in range(1, 2**n)]
+    paths = range(len(price))
+    subsets = [list(some) for n in paths for some in combinations(paths, n + 1)]
+    best = max(states.rate[subset].sum() / tcp[subset].max() for subset in subsets)
+    return Confirmation(bool(best > 1 + 1e-9), words, _stays(law, states))
 
 
 def _stays(law: Law, states: States) -> Trajectory | None:

@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use bytes::Bytes;
 
-use super::frame::Decoder;
+use super::decoder::Decoder;
 
 /// Data that a stream may send before it takes the bulk connection, bytes. Half as much is
 /// forgotten each second.

@@ -232,7 +232,7 @@ const INITIAL_WINDOW: f64 = 10.0;
 /// 2809).
 const STREAM_WINDOW: u64 = LARGEST;
 
-/// Unidirectional streams: one of `control`, one of `credit`, one of `writer::turns`.
+/// Unidirectional streams: one of `control`, one of `credit`, one of `turns`.
 const UNI_STREAMS: u32 = 3;
 
 /// Datagrams that wait to be sent, bytes; the oldest is discarded.

@@ -175,9 +175,6 @@ impl OpenPath {
     }
 
     /// Closes the path, unless it is closed.
-    ///
-    /// # Errors
-    /// If it is the connection's last one.
     pub fn close(&self) -> Result<(), LastPath> {
         let path = self.connection.inner.path(self.id);
         match path.map(|path| path.close()) {

@@ -21,30 +21,18 @@ const BUFFER: usize = 4 << 20;
 /// Binds sockets.
 pub trait Udp: fmt::Debug + Send + Sync {
     /// A socket of `near` for this path, which reaches `far` at this address.
-    ///
-    /// # Errors
-    /// If the path's address or interface is not there.
     fn bind_path(&self, path: &config::Path, far: SocketAddr) -> io::Result<Box<dyn PathSocket>>;
 
     /// The socket of `far` at this address; both families at `[::]`.
-    ///
-    /// # Errors
-    /// If it cannot be bound.
     fn bind_far(&self, address: SocketAddr) -> io::Result<Box<dyn AsyncUdpSocket>>;
 }
 
 /// A socket of one path.
 pub trait PathSocket: fmt::Debug + Send + Sync {
     /// Own address.
-    ///
-    /// # Errors
-    /// Errors of the socket.
     fn local_addr(&self) -> io::Result<SocketAddr>;
 
     /// Sends without waiting.
-    ///
-    /// # Errors
-    /// If it cannot send now.
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()>;
 
     /// Receives datagrams, or wakes the last caller when that may succeed.

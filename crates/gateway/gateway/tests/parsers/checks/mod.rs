@@ -10,7 +10,7 @@ use anabranch_gateway::config::difference::difference;
 use anabranch_gateway::config::read::{Either, either};
 use anabranch_gateway::keys::KeyPair;
 use anabranch_gateway::names::dns::{self, addresses};
-use anabranch_gateway::near::socks;
+use anabranch_gateway::near::{client, socks};
 use anabranch_gateway::wire::{Datagram, Destination, Head, decode_peer, encode_frame, read_frame};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
@@ -118,9 +118,9 @@ fn socks_request(bytes: &[u8]) {
 
 /// A datagram of a client of SOCKS5.
 fn socks_datagram(bytes: &[u8]) {
-    if let Ok((to, payload)) = socks::decode_datagram(Bytes::copy_from_slice(bytes)) {
-        let encoded = socks::encode_datagram(&to, &payload).freeze();
-        assert_eq!(socks::decode_datagram(encoded), Ok((to, payload)));
+    if let Ok((to, payload)) = client::decode_datagram(Bytes::copy_from_slice(bytes)) {
+        let encoded = client::encode_datagram(&to, &payload).freeze();
+        assert_eq!(client::decode_datagram(encoded), Ok((to, payload)));
     }
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use anabranch_gateway::carrier::mptcp::mux::{Lane, Limits, Mux, Role};
+use anabranch_gateway::carrier::Limits;
+use anabranch_gateway::carrier::mptcp::mux::{Lane, Mux, Role};
 use tokio::io::ReadBuf;
 use tokio::time::Instant;
 
@@ -14,8 +15,9 @@ use super::Input;
 /// Limits that are small, so that they are reached.
 const LIMITS: Limits = Limits {
     streams: 4,
-    stream_bytes: 40_000,
-    tunnel_bytes: 200_000,
+    buffer_bytes: 40_000,
+    tunnel_buffer_bytes: 200_000,
+    handshake: Duration::ZERO,
 };
 
 /// Data that a stream may receive whatever the others do, bytes.
@@ -250,7 +252,7 @@ impl Tunnel {
         assert!(datagrams.len() <= 256);
         assert!(datagrams.iter().map(|it| it.len()).sum::<usize>() <= 1 << 20);
         let unsent = mux.unsent_bytes() as usize;
-        assert!(unsent <= LIMITS.tunnel_bytes + 2 * LIMITS.streams * (16 << 10));
+        assert!(unsent <= LIMITS.tunnel_buffer_bytes + 2 * LIMITS.streams * (16 << 10));
         let to_send = self.ends[end].drain();
         let answers = 2 * ARRIVES; // of what was received last
         assert!(to_send <= UNREAD + answers + 2 * unsent + (1 << 20) + 256 * 7);
@@ -266,7 +268,7 @@ impl Tunnel {
             .iter()
             .map(|id| self.read_stream(end, *id, 1 << 20))
             .sum();
-        assert!(self.has_waited || unread <= ids.len() * FIRST + LIMITS.tunnel_bytes);
+        assert!(self.has_waited || unread <= ids.len() * FIRST + LIMITS.tunnel_buffer_bytes);
     }
 }
 

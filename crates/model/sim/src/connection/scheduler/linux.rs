@@ -13,7 +13,7 @@ use anabranch_net::Time;
 
 use crate::calendar::Event;
 use crate::connection::subflow::Subflow;
-use crate::connection::tcp::{Tcp, packet_memory};
+use crate::connection::tcp::Tcp;
 use crate::connection::timers::{Timer, TimerEvent};
 use crate::connection::{Connection, World};
 use crate::network::PacketNumber;
@@ -85,7 +85,7 @@ impl SendQueue {
     fn expand(&mut self, tcp: &Tcp, window: u32) {
         let window = u64::from(window.max(LEAST_WINDOW));
         let windows = u64::from(tcp.keys.send_buffer_windows.get());
-        let buffer = windows * window * packet_memory(tcp.packet_bytes);
+        let buffer = windows * window * tcp.keys.packet_memory();
         self.buffer = self.buffer.max(buffer.min(largest_buffer(tcp)));
     }
 }

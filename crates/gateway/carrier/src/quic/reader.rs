@@ -1,5 +1,4 @@
-//! Users' ends of a stream: the writer, and the reader, whose data arrives over paths with
-//! different delays.
+//! Users' end of a stream from the peer, whose data arrives over paths with different delays.
 //!
 //! Data is taken from the library as it arrives and put in order here. The library keeps every
 //! datagram of a stream that was not read as a piece of its own, and closes the connection beyond
@@ -15,17 +14,14 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use futures_util::future::BoxFuture;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::time::{Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use super::account::Account;
 use super::credit::Credit;
-use super::library::{Failure, Pieces, Sending};
-use super::turns::{Outlet, Turn, Turns};
+use super::library::{Failure, Pieces};
+use crate::Incoming;
 use crate::window::{FIRST, Read, stalled};
-use crate::{Incoming, Outgoing};
 
 /// Interval at which a reader with unread data checks whether the stream was reset.
 const LOOK: Duration = Duration::from_secs(1);
@@ -255,117 +251,6 @@ impl Drop for Order {
     fn drop(&mut self) {
         let pieces = self.later.len();
         self.waiting.pieces.fetch_sub(pieces, Ordering::Relaxed);
-    }
-}
-
-/// Interval at which an idle writer checks whether the peer has stopped the stream.
-const IDLE_LOOK: Duration = Duration::from_secs(5);
-
-impl Outlet for Sending {
-    fn poll_write(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        Sending::poll_write(self, cx, data)
-    }
-}
-
-/// A stream that is reset when it is dropped before its end was acknowledged.
-pub(super) struct Writer {
-    stream: Sending,
-    credit: Arc<Credit>,
-    /// Bytes written.
-    written: u64,
-    turn: Turn<Sending>,
-    account: Arc<Account>,
-    state: WriterState,
-}
-
-enum WriterState {
-    Open,
-    /// Idle until the next check whether the stream was stopped.
-    Idle(Pin<Box<Sleep>>),
-    /// Shut down; ready when the peer has acknowledged the end or has stopped the stream.
-    Ended(BoxFuture<'static, io::Result<()>>),
-}
-
-impl Writer {
-    /// A writer of this stream.
-    pub fn new(
-        stream: Sending,
-        credit: Arc<Credit>,
-        turns: Arc<Turns<Sending>>,
-        account: Arc<Account>,
-    ) -> Writer {
-        credit.open_outgoing(stream.id());
-        Writer {
-            stream,
-            credit,
-            written: 0,
-            turn: Turn::new(turns),
-            account,
-            state: WriterState::Open,
-        }
-    }
-
-    /// Fails if the peer has stopped the stream. The library's `SendStream::stopped` would report
-    /// this without checks, but keeps state for each stream that is reset after its call.
-    fn poll_look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.stream.poll_write(cx, &[])
-    }
-}
-
-impl Outgoing for Writer {
-    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        if let WriterState::Open = self.state {
-            self.state = WriterState::Idle(Box::pin(sleep(IDLE_LOOK)));
-        }
-        while let WriterState::Idle(look) = &mut self.state {
-            ready!(look.as_mut().poll(cx));
-            look.as_mut().reset(Instant::now() + IDLE_LOOK);
-            if let Poll::Ready(Err(stopped)) = self.poll_look(cx) {
-                return Poll::Ready(stopped);
-            }
-        }
-        Poll::Pending
-    }
-}
-
-impl AsyncWrite for Writer {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let id = this.stream.id();
-        let limit = ready!(this.credit.poll_limit(id, this.written, cx));
-        let allowed = usize::try_from(limit - this.written).unwrap_or(usize::MAX);
-        let buf = &buf[..buf.len().min(allowed)];
-        let written = ready!(this.turn.poll_write(&mut this.stream, cx, buf))?;
-        this.written += written as u64;
-        this.account.accept(written);
-        Poll::Ready(Ok(written))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        loop {
-            if let WriterState::Ended(acknowledged) = &mut self.state {
-                return acknowledged.as_mut().poll(cx);
-            }
-            if let Poll::Ready(Err(stopped)) = self.poll_look(cx) {
-                return Poll::Ready(Err(stopped));
-            }
-            self.state = WriterState::Ended(self.stream.finish()?);
-        }
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.credit.close_outgoing(self.stream.id());
-        self.stream.reset();
     }
 }
 

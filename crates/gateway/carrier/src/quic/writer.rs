@@ -1,0 +1,122 @@
+//! Users' end of a stream to the peer.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::io::AsyncWrite;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::account::Account;
+use super::credit::Credit;
+use super::library::Sending;
+use super::turns::{Outlet, Turn, Turns};
+use crate::Outgoing;
+
+/// Interval at which an idle writer checks whether the peer has stopped the stream.
+const IDLE_LOOK: Duration = Duration::from_secs(5);
+
+/// A stream that is reset when it is dropped before its end was acknowledged.
+pub(super) struct Writer {
+    stream: Sending,
+    credit: Arc<Credit>,
+    /// Bytes written.
+    written: u64,
+    turn: Turn<Sending>,
+    account: Arc<Account>,
+    state: State,
+}
+
+enum State {
+    Open,
+    /// Idle until the next check whether the stream was stopped.
+    Idle(Pin<Box<Sleep>>),
+    /// Shut down; ready when the peer has acknowledged the end or has stopped the stream.
+    Ended(BoxFuture<'static, io::Result<()>>),
+}
+
+impl Writer {
+    /// A writer of this stream.
+    pub fn new(
+        stream: Sending,
+        credit: Arc<Credit>,
+        turns: Arc<Turns<Sending>>,
+        account: Arc<Account>,
+    ) -> Writer {
+        credit.open_outgoing(stream.id());
+        Writer {
+            stream,
+            credit,
+            written: 0,
+            turn: Turn::new(turns),
+            account,
+            state: State::Open,
+        }
+    }
+
+    /// Fails if the peer has stopped the stream. The library's `SendStream::stopped` would report
+    /// this without checks, but keeps state for each stream that is reset after its call.
+    fn poll_look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.stream.poll_write(cx, &[])
+    }
+}
+
+impl Outgoing for Writer {
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        if let State::Open = self.state {
+            self.state = State::Idle(Box::pin(sleep(IDLE_LOOK)));
+        }
+        while let State::Idle(look) = &mut self.state {
+            ready!(look.as_mut().poll(cx));
+            look.as_mut().reset(Instant::now() + IDLE_LOOK);
+            if let Poll::Ready(Err(stopped)) = self.poll_look(cx) {
+                return Poll::Ready(stopped);
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for Writer {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let id = this.stream.id();
+        let limit = ready!(this.credit.poll_limit(id, this.written, cx));
+        let allowed = usize::try_from(limit - this.written).unwrap_or(usize::MAX);
+        let buf = &buf[..buf.len().min(allowed)];
+        let written = ready!(this.turn.poll_write(&mut this.stream, cx, buf))?;
+        this.written += written as u64;
+        this.account.accept(written);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            if let State::Ended(acknowledged) = &mut self.state {
+                return acknowledged.as_mut().poll(cx);
+            }
+            if let Poll::Ready(Err(stopped)) = self.poll_look(cx) {
+                return Poll::Ready(Err(stopped));
+            }
+            self.state = State::Ended(self.stream.finish()?);
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.credit.close_outgoing(self.stream.id());
+        self.stream.reset();
+    }
+}
