@@ -29,6 +29,7 @@ fn main() -> Result<()> {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-changed=benches/peers.bpf.c");
     println!("cargo::rerun-if-changed=tests/rules");
+    println!("cargo::rerun-if-changed=tests/common/foreign.bpf.c");
     ensure!(
         Command::new("clang").arg("--version").output().is_ok(),
         NEEDS_CLANG
@@ -37,6 +38,7 @@ fn main() -> Result<()> {
     compile("bpf/connections.bpf.c", "connections", &[])?;
     compile("bpf/namespaces.bpf.c", "namespaces", &[])?;
     compile("benches/peers.bpf.c", "peers", &[])?;
+    compile("tests/common/foreign.bpf.c", "foreign", &[])?;
     let uninitialised = ["-DRULE=uninitialised", "-Itests"].map(String::from);
     compile("bpf/coupled.bpf.c", "uninitialised", &uninitialised)?;
 

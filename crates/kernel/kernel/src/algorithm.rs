@@ -27,6 +27,20 @@ impl Program {
         PROGRAMS.iter().find(|program| program.name == name)
     }
 
+    /// The algorithm with this name.
+    ///
+    /// # Errors
+    ///
+    /// If it is none of ours, with the name that was probably meant, or all names.
+    pub fn named(name: &str) -> Result<&'static Program> {
+        Program::find(name).ok_or_else(|| {
+            let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
+            let expected = || format!(": expected one of {}", known.join(", "));
+            let hint = Program::did_you_mean(name).unwrap_or_else(expected);
+            anyhow!("unknown algorithm \"{name}\"{hint}")
+        })
+    }
+
     /// End of an error message about an unknown name: the name that was probably meant, if there is
     /// one.
     pub(crate) fn did_you_mean(name: &str) -> Option<String> {
@@ -88,12 +102,7 @@ impl FromStr for Choice {
 
     fn from_str(text: &str) -> Result<Choice> {
         let (name, parameters) = text.split_at(text.find(':').unwrap_or(text.len()));
-        let program = Program::find(name).ok_or_else(|| {
-            let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
-            let expected = || format!(": expected one of {}", known.join(", "));
-            let hint = Program::did_you_mean(name).unwrap_or_else(expected);
-            anyhow!("unknown algorithm \"{name}\"{hint}")
-        })?;
+        let program = Program::named(name)?;
         let (buffers, parameters) = take("buffers=", parameters.split(':'));
         let buffers = match buffers[..] {
             [] | ["buffers=held"] => Buffers::Held,

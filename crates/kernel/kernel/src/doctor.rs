@@ -1,17 +1,22 @@
 //! Requirements of the algorithms on this machine, and advice that makes them effective.
 
-use std::fs;
-use std::path::Path;
-use std::process::Command;
+mod paths;
 
+use std::fs;
+
+use anyhow::{Result, ensure};
 use serde::Serialize;
 
 use crate::algorithm::{Program, is_registered};
+use crate::causes::{fill, words};
 use crate::pins;
+use crate::stalls::{Demand, demand, largest, megabytes};
 
 /// One requirement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
+    /// Id of the cause, if it is not met.
+    pub id: &'static str,
     /// Condition.
     pub what: &'static str,
     /// Whether this machine meets it.
@@ -23,10 +28,29 @@ pub struct Check {
     /// Purpose of the condition.
     pub needed_for: &'static str,
     /// Command or step that meets it.
-    pub remedy: &'static str,
+    pub remedy: String,
 }
 
 impl Check {
+    fn new(id: &'static str, ok: bool, found: impl Into<String>) -> Check {
+        let words = words(id);
+        Check {
+            id,
+            what: &words.check,
+            ok,
+            required: words.required,
+            found: found.into(),
+            needed_for: &words.needed_for,
+            remedy: words.remedy.clone(),
+        }
+    }
+
+    /// The same with a word of the remedy filled in.
+    fn with(mut self, name: &str, value: &str) -> Check {
+        self.remedy = fill(&self.remedy, &[(name, value)]);
+        self
+    }
+
     /// Whether it is a requirement that this machine does not meet.
     pub fn is_missing(&self) -> bool {
         self.required && !self.ok
@@ -35,13 +59,16 @@ impl Check {
 
 /// All requirements, in the order in which to fix them, then advice on this network namespace.
 pub fn checks() -> Vec<Check> {
+    // Without INET_DIAG no connection is known.
+    let demand = demand().unwrap_or_default();
     let mut checks = requirements();
+    checks.extend(paths::checks());
     checks.extend([
-        limits(),
-        endpoints(),
         default(),
-        send_buffers(),
-        receive_buffers(),
+        sending_end(&demand),
+        unsent_limit(),
+        buffers("send-buffer", "tcp_wmem", 4 << 20, &demand),
+        buffers("receive-buffer", "tcp_rmem", 6 << 20, &demand),
         fragments(),
     ]);
     checks
@@ -51,32 +78,44 @@ fn requirements() -> Vec<Check> {
     vec![kernel(), btf(), jit(), permissions(), mptcp(), bpf_fs()]
 }
 
+/// Refuses a user who may not load programs.
+///
+/// # Errors
+///
+/// With the permissions that are missing, and the remedy.
+pub fn ensure_permitted() -> Result<()> {
+    let check = permissions();
+    ensure!(
+        check.ok,
+        "{}: {}; {}",
+        check.what,
+        check.found,
+        check.remedy
+    );
+    Ok(())
+}
+
 /// Requirements for loading an algorithm and coupling subflows that are not met, a line each.
 pub fn missing() -> Vec<String> {
-    missing_for(&[LOADING, COUPLING])
+    missing_but_for(&["load --pin"])
 }
 
 /// Likely reason for which the kernel rejected a program, with the remedy.
 pub(crate) fn why_rejected() -> String {
-    let missing = missing_for(&[LOADING]);
+    let missing = missing_but_for(&["load --pin", "coupling subflows"]);
     if missing.is_empty() {
         return "--verbose shows the kernel's messages".to_owned();
     }
     missing.join("; ")
 }
 
-fn missing_for(needs: &[&str]) -> Vec<String> {
+fn missing_but_for(needs: &[&str]) -> Vec<String> {
     requirements()
         .into_iter()
-        .filter(|check| check.is_missing() && needs.contains(&check.needed_for))
+        .filter(|check| check.is_missing() && !needs.contains(&check.needed_for))
         .map(|check| format!("{}: {}; {}", check.what, check.found, check.remedy))
         .collect()
 }
-
-const LOADING: &str = "loading any algorithm";
-const COUPLING: &str = "coupling subflows";
-const PINS: &str = "load --pin";
-const SUBFLOWS: &str = "more than one subflow, without which nothing is coupled";
 
 fn read(path: &str) -> String {
     fs::read_to_string(path)
@@ -101,213 +140,141 @@ fn kernel() -> Check {
         .split(|c: char| !c.is_ascii_digit())
         .map_while(|n| n.parse().ok());
     let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    Check {
-        what: "Linux 6.4 or later",
-        ok: version >= (6, 4),
-        found: release,
-        required: true,
-        needed_for: LOADING,
-        remedy: "install a newer kernel",
-    }
+    Check::new("old-kernel", version >= (6, 4), release)
 }
 
 fn btf() -> Check {
     let path = "/sys/kernel/btf/vmlinux";
     let ok = fs::exists(path).unwrap_or(false);
-    Check {
-        what: "the kernel's type information (BTF)",
-        ok,
-        found: if ok {
-            path.to_owned()
-        } else {
-            format!("no {path}")
-        },
-        required: true,
-        needed_for: LOADING,
-        remedy: "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as most distributions' are",
-    }
+    let found = if ok {
+        path.to_owned()
+    } else {
+        format!("no {path}")
+    };
+    Check::new("no-btf", ok, found)
 }
 
 fn jit() -> Check {
     let on = read("/proc/sys/net/core/bpf_jit_enable");
-    Check {
-        what: "BPF's just-in-time compiler",
-        // Not every user may read it; kernels without this key always compile.
-        ok: on != "0",
-        found: shown("net.core.bpf_jit_enable", &on),
-        required: true,
-        needed_for: LOADING,
-        remedy: "sysctl net.core.bpf_jit_enable=1",
-    }
+    // Not every user may read it; kernels without this key always compile.
+    Check::new("no-jit", on != "0", shown("net.core.bpf_jit_enable", &on))
 }
 
 fn permissions() -> Check {
-    let needed = [("CAP_NET_ADMIN", 12), ("CAP_PERFMON", 38), ("CAP_BPF", 39)];
+    const CAP_SYS_ADMIN: u32 = 21;
     let status = read("/proc/self/status");
     let line = status
         .lines()
         .find_map(|line| line.strip_prefix("CapEff:"))
         .unwrap_or_default();
     let held = u64::from_str_radix(line.trim(), 16).unwrap_or(0);
-    let missing: Vec<&str> = needed
-        .iter()
-        .filter(|(_, bit)| held >> bit & 1 == 0)
-        .map(|&(name, _)| name)
-        .collect();
-    Check {
-        what: "permissions",
-        ok: missing.is_empty(),
-        found: if missing.is_empty() {
-            "CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN".to_owned()
-        } else {
-            format!("without {}", missing.join(", "))
-        },
-        required: true,
-        needed_for: LOADING,
-        remedy: "run it as root",
-    }
+    let has = |bit: u32| held >> bit & 1 == 1;
+    // CAP_SYS_ADMIN contains both of the newer ones (capabilities(7)).
+    let needed = [
+        ("CAP_NET_ADMIN", has(12)),
+        ("CAP_PERFMON", has(38) || has(CAP_SYS_ADMIN)),
+        ("CAP_BPF", has(39) || has(CAP_SYS_ADMIN)),
+    ];
+    let missing = needed.iter().filter(|(_, held)| !held);
+    let missing: Vec<&str> = missing.map(|&(name, _)| name).collect();
+    let found = match missing[..] {
+        [] => "CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN".to_owned(),
+        _ => format!("without {}", missing.join(", ")),
+    };
+    Check::new("no-permission", missing.is_empty(), found)
 }
 
 fn mptcp() -> Check {
     let on = read("/proc/sys/net/mptcp/enabled");
-    Check {
-        what: "Multipath TCP",
-        ok: on == "1",
-        found: if on.is_empty() {
-            "not in this kernel".to_owned()
-        } else {
-            format!("net.mptcp.enabled = {on}")
-        },
-        required: true,
-        needed_for: COUPLING,
-        remedy: "use a kernel built with CONFIG_MPTCP=y, and sysctl net.mptcp.enabled=1",
-    }
+    let found = match &*on {
+        "" => "not in this kernel".to_owned(),
+        on => format!("net.mptcp.enabled = {on}"),
+    };
+    Check::new("mptcp-off", on == "1", found)
 }
 
 fn bpf_fs() -> Check {
-    let mounted = pins::is_mounted();
-    let shared = mounted && pins::is_writable_by_others(Path::new(pins::BPF_FS));
-    let (state, remedy) = match (mounted, shared) {
-        (false, _) => ("not mounted at", pins::MOUNT),
-        (true, true) => ("other users may write in", "chmod 700 /sys/fs/bpf"),
-        (true, false) => ("mounted at", pins::MOUNT),
+    let problem = pins::problem();
+    let state = match problem {
+        Some("no-bpf-fs") => "not mounted at",
+        Some("read-only-bpf-fs") => "read-only at",
+        Some("shared-bpf-fs") => "other users may write in",
+        Some(_) => {
+            "this mount namespace is private, and pins would be lost with it: not the one at"
+        }
+        None => "mounted at",
     };
-    Check {
-        what: "the BPF file system",
-        ok: mounted && !shared,
-        found: format!("{state} {}", pins::BPF_FS),
-        required: true,
-        needed_for: PINS,
-        remedy,
-    }
-}
-
-/// Checks the limits of subflows. `ip mptcp` prints "add_addr_accepted 0 subflows 2", on some
-/// versions "subflow".
-fn limits() -> Check {
-    let shown = ip_mptcp(&["limits", "show"]);
-    let words: Vec<&str> = shown.split_whitespace().collect();
-    let subflows = words.windows(2).find(|two| two[0].starts_with("subflow"));
-    Check {
-        what: "the limit of additional subflows",
-        ok: subflows.is_some_and(|two| two[1] != "0"),
-        required: false,
-        found: shown,
-        needed_for: SUBFLOWS,
-        remedy: "ip mptcp limits set subflow 2 add_addr_accepted 2, on both hosts",
-    }
-}
-
-/// Checks for endpoints. Either end may have them; a peer's arrive by ADD_ADDR, if the limits allow
-/// it.
-fn endpoints() -> Check {
-    let shown = ip_mptcp(&["endpoint", "show"]);
-    let useful = |line: &&str| line.contains("subflow") || line.contains("signal");
-    let endpoints: Vec<&str> = shown.lines().filter(useful).map(str::trim).collect();
-    Check {
-        what: "endpoints of Multipath TCP",
-        ok: !endpoints.is_empty(),
-        required: false,
-        found: if endpoints.is_empty() {
-            "none here; the peer may have some".to_owned()
-        } else {
-            endpoints.join("; ")
-        },
-        needed_for: SUBFLOWS,
-        remedy: "ip mptcp endpoint add ADDRESS dev DEVICE subflow, on the host with several \
-                 addresses",
-    }
-}
-
-fn ip_mptcp(arguments: &[&str]) -> String {
-    match Command::new("ip").arg("mptcp").args(arguments).output() {
-        Ok(output) => String::from_utf8_lossy(&[output.stdout, output.stderr].concat())
-            .trim()
-            .to_owned(),
-        Err(error) => format!("cannot run ip of iproute2: {error}"),
-    }
+    let found = format!("{state} {}", pins::BPF_FS);
+    Check::new(problem.unwrap_or("no-bpf-fs"), problem.is_none(), found)
 }
 
 fn default() -> Check {
     let name = read("/proc/sys/net/ipv4/tcp_congestion_control");
     let ours = Program::find(&name).is_some();
     let unloaded = ours && !is_registered(&name).unwrap_or(false);
-    Check {
-        what: "the default congestion control",
-        ok: ours && !unloaded,
-        required: false,
-        found: if unloaded {
-            format!("{name}, a program that is unloaded")
-        } else {
-            name
-        },
-        needed_for: "programs that do not select one themselves",
-        remedy: "anabranch-kernel load lia --pin, and anabranch-kernel default lia",
-    }
+    let found = match unloaded {
+        true => format!("{name}, a program that is unloaded"),
+        false => name,
+    };
+    Check::new("not-default", ours && !unloaded, found)
 }
 
-const FAST_PATHS: &str = "a fast path beside one with a small window";
-
-fn send_buffers() -> Check {
-    let sizes = read("/proc/sys/net/ipv4/tcp_wmem");
-    Check {
-        what: "send buffers of up to 4 MB",
-        ok: largest(&sizes) >= 4 << 20,
-        found: shown("net.ipv4.tcp_wmem", &sizes),
-        required: false,
-        needed_for: FAST_PATHS,
-        remedy: "sysctl net.ipv4.tcp_wmem=\"4096 16384 4194304\"",
-    }
+/// Checks at which end the data of the open connections is sent.
+fn sending_end(demand: &Demand) -> Check {
+    let (sent, received) = (demand.sent, demand.received);
+    let found = if demand.connections == 0 {
+        "programs here act on what this host sends; a home's downloads are sent by the server"
+            .to_owned()
+    } else {
+        format!(
+            "the open connections of Multipath TCP sent {} from here and received {}",
+            megabytes(sent),
+            megabytes(received)
+        )
+    };
+    Check::new("receives", received <= sent.max(100_000), found)
 }
 
-fn receive_buffers() -> Check {
-    let sizes = read("/proc/sys/net/ipv4/tcp_rmem");
-    Check {
-        what: "receive buffers of up to 6 MB, on the receiver",
-        ok: largest(&sizes) >= 6 << 20,
-        found: shown("net.ipv4.tcp_rmem", &sizes),
-        required: false,
-        needed_for: FAST_PATHS,
-        remedy: "sysctl net.ipv4.tcp_rmem=\"4096 131072 6291456\"",
-    }
+/// Checks the limit of unsent data, which stalls a subflow if it is less than the scheduler assigns
+/// at once: up to 64 kB.
+fn unsent_limit() -> Check {
+    let limit = read("/proc/sys/net/ipv4/tcp_notsent_lowat");
+    let low = limit.parse().is_ok_and(|bytes: u64| bytes < 64 << 10);
+    Check::new(
+        "unsent-limit",
+        !low,
+        shown("net.ipv4.tcp_notsent_lowat", &limit),
+    )
 }
 
-/// The third number of `tcp_wmem` and `tcp_rmem`, bytes.
-fn largest(sizes: &str) -> u64 {
-    let largest = sizes.split_whitespace().nth(2);
-    largest.and_then(|size| size.parse().ok()).unwrap_or(0)
+/// Checks the size of buffers: a distribution's, what the open connections need at their present
+/// rates, and whether one of them waits for a larger one.
+fn buffers(id: &'static str, key: &str, usual: u64, demand: &Demand) -> Check {
+    let path = format!("/proc/sys/net/ipv4/{key}");
+    let size = largest(&path).unwrap_or(0);
+    let mut found = shown(&format!("net.ipv4.{key}"), &read(&path));
+    if let Some(cause) = demand.causes.iter().find(|cause| cause.id == id) {
+        let mut check = Check::new(id, false, format!("{found}; {}", cause.sentence));
+        check.remedy = cause.remedy.clone();
+        return check;
+    }
+    // Twice the sum of the rates times the largest RTT is enough.
+    let mbps = size as f64 * 8e-6 / 2.0 / 0.1;
+    found +=
+        &format!("; enough for {mbps:.0} Mbps in sum at a largest RTT of 100 ms, half at 200 ms");
+    if demand.buffer > 0 {
+        let (mbps, ms) = (demand.rate * 8e-6, demand.delay_s * 1e3);
+        let needed = megabytes(demand.buffer);
+        found += &format!("; an open connection of {mbps:.0} Mbps and {ms:.0} ms needs {needed}");
+    }
+    let needed = usual.max(demand.buffer);
+    Check::new(id, size >= needed, found).with("needed", &needed.to_string())
 }
 
 /// Checks for pages of high order. Without them the scheduler assigns 4 kB as a unit instead of 32
 /// kB.
 fn fragments() -> Check {
     let disabled = read("/proc/sys/net/core/high_order_alloc_disable");
-    Check {
-        what: "fragments of 4 kB (docs/notebook/harm.md)",
-        ok: disabled == "1",
-        found: shown("net.core.high_order_alloc_disable", &disabled),
-        required: false,
-        needed_for: FAST_PATHS,
-        remedy: "sysctl net.core.high_order_alloc_disable=1",
-    }
+    let found = shown("net.core.high_order_alloc_disable", &disabled);
+    Check::new("fragments", disabled == "1", found)
 }

@@ -26,16 +26,22 @@
 //! ```
 
 mod algorithm;
+mod causes;
 mod connections;
 pub mod doctor;
 mod groups;
+mod inet_diag;
 mod load;
 mod namespaces;
 pub mod pins;
+mod registrations;
+mod stalls;
 
 pub use algorithm::{Buffers, Choice, PROGRAMS, Program, registered, unrestricted};
+pub use causes::Cause;
 pub use connections::{Connection, Lister, Subflow, connections};
 pub use groups::{Grouper, Groups};
 pub use load::{Cost, Loaded, costs, ensure_pinnable, load, replace, set_weight};
 pub use namespaces::{Namespace, namespaces, outdated, path_of, refresh, set_default};
-pub use pins::{Registration, registrations};
+pub use registrations::{Registration, registrations, unpin};
+pub use stalls::causes;

@@ -12,9 +12,10 @@ use libbpf_rs::{
 };
 
 use crate::algorithm::{Buffers, Choice, Program, is_registered};
-use crate::doctor::why_rejected;
+use crate::doctor::{ensure_permitted, why_rejected};
 use crate::groups::Grouper;
 use crate::pins;
+use crate::registrations::why_registered;
 
 /// An algorithm that is registered with the kernel, in all network namespaces, until it is dropped.
 /// Sockets that use it then keep it until they are closed or switch to another.
@@ -33,10 +34,10 @@ pub struct Loaded {
 /// If the name is taken, and if [`doctor`](crate::doctor) finds something missing.
 pub fn load(choice: &Choice) -> Result<Loaded> {
     let name = choice.program.name;
-    ensure!(
-        !is_registered(name)?,
-        "{name} is already registered: `anabranch-kernel status` shows how; unload it first"
-    );
+    ensure_permitted()?;
+    if is_registered(name)? {
+        bail!("{}", why_registered(name)?);
+    }
     let open = open(choice).with_context(|| format!("cannot open {name}"))?;
     let mut object = load_object(open, name)?;
     let link = struct_ops(&mut object, name)
@@ -126,7 +127,7 @@ impl Loaded {
     }
 
     /// Pins the registration in the BPF file system, so that it outlives this process, until
-    /// [`pins::unpin`] or the next boot.
+    /// [`unpin`](crate::unpin) or the next boot.
     pub fn pin(mut self) -> Result<()> {
         ensure_pinnable(&self.choice)?;
         let name = self.choice.program.name;

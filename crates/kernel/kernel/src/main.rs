@@ -4,14 +4,14 @@ mod metrics;
 mod operations;
 mod report;
 
-use std::io::{ErrorKind, IsTerminal, Write, stdout};
+use std::io::{self, ErrorKind, IsTerminal, Write, stdout};
 use std::net::SocketAddr;
 use std::process::{self, ExitCode};
 use std::thread;
 use std::time::Duration;
 
 use anabranch_kernel::{PROGRAMS, doctor, pins, set_weight};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use clap::{Parser, Subcommand};
 use operations::kernels_default;
 use report::Status;
@@ -151,9 +151,25 @@ fn main() -> ExitCode {
     match run(cli.command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("anabranch-kernel: {error:#}");
+            eprintln!("anabranch-kernel: {error:#}{}", remedy(&error));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Remedy of an error for lack of permission that does not name it.
+fn remedy(error: &Error) -> &'static str {
+    let denied = |cause: &(dyn std::error::Error + 'static)| {
+        let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        let bpf = cause.downcast_ref::<libbpf_rs::Error>();
+        io == Some(ErrorKind::PermissionDenied)
+            || bpf.is_some_and(|error| error.kind() == libbpf_rs::ErrorKind::PermissionDenied)
+    };
+    let named = format!("{error:#}").contains("as root");
+    if error.chain().any(denied) && !named && doctor::ensure_permitted().is_err() {
+        "; run it as root"
+    } else {
+        ""
     }
 }
 

@@ -28,7 +28,8 @@ struct Loaded {
     algorithm: String,
     parameters: String,
     version: String,
-    /// `registered`, or `earlier`: replaced or unloaded, and still in use.
+    /// `registered`; `earlier`: replaced or unloaded, and still in use; `foreign`: registered by
+    /// another program.
     program: &'static str,
     pinned: String,
 }
@@ -49,6 +50,7 @@ pub fn text() -> Result<String> {
     let connections = connections()?;
     let known = registrations();
     let program = |id| match known.iter().find(|one| one.id == id) {
+        Some(one) if one.foreign => "foreign",
         Some(one) if !one.registered => "earlier",
         _ => "registered",
     };

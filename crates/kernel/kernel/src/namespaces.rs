@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::algorithm::{Program, is_registered, unrestricted};
 use crate::connections::name_of;
 use crate::doctor::why_rejected;
-use crate::pins::registrations;
+use crate::registrations::registrations;
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/namespaces.o"));
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";

@@ -7,7 +7,7 @@ use std::thread;
 use anabranch_control::BESIDE_BBR;
 use anabranch_kernel::{
     Choice, Grouper, Loaded, Namespace, Program, ensure_pinnable, load as register, namespaces,
-    path_of, pins, refresh, replace, set_default, unrestricted,
+    path_of, pins, refresh, replace, set_default, unpin, unrestricted,
 };
 use anyhow::{Result, ensure};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -29,6 +29,9 @@ pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
     let (old, new): (Vec<&Choice>, Vec<&Choice>) = choices
         .iter()
         .partition(|choice| pinned.contains(&choice.program.name));
+    if (pin || replaces) && !new.is_empty() {
+        pins::ensure_possible()?;
+    }
     for choice in &old {
         replace(choice)?;
     }
@@ -51,7 +54,7 @@ pub fn load(choices: &[Choice], pin: bool, replaces: bool) -> Result<()> {
     for (i, algorithm) in loaded.into_iter().enumerate() {
         if let Err(error) = algorithm.pin() {
             for earlier in &new[..i] {
-                pins::unpin(earlier.program.name)?;
+                unpin(earlier.program.name)?;
             }
             return Err(error);
         }
@@ -125,8 +128,11 @@ fn refresh_all(choices: &[Choice]) -> Result<()> {
 
 /// Unregisters pinned algorithms.
 pub fn unload(names: &[String]) -> Result<()> {
+    names
+        .iter()
+        .try_for_each(|name| Program::named(name).map(drop))?;
     for name in names {
-        pins::unpin(name)?;
+        unpin(name)?;
         if stderr().is_terminal() {
             eprintln!("unregistered {name}");
         }

@@ -1,10 +1,12 @@
 //! Output of `status`, `list` and `doctor`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anabranch_kernel::doctor::Check;
 use anabranch_kernel::{
-    Connection, Namespace, PROGRAMS, namespaces, pins, registered, registrations,
+    Cause, Connection, Namespace, PROGRAMS, Registration, causes, namespaces, pins, registered,
+    registrations,
 };
 use anyhow::Result;
 use serde::Serialize;
@@ -19,9 +21,11 @@ pub struct Status {
     /// Network namespaces whose default is one of the algorithms.
     namespaces: Vec<DefaultOf>,
     connections: Vec<Connection>,
+    /// Causes found at Multipath TCP connections that send from here, by token.
+    causes: BTreeMap<u32, Vec<Cause>>,
 }
 
-/// One of our algorithms, registered.
+/// One of our algorithms, or another program under its name, registered.
 #[derive(Debug, Serialize)]
 pub struct Registered {
     name: &'static str,
@@ -33,6 +37,8 @@ pub struct Registered {
     version: Option<String>,
     /// Id of its struct_ops map, as in `registration` of namespaces and subflows.
     id: Option<u32>,
+    /// Owner, if another program registered it, and the command that ends it.
+    foreign: Option<String>,
 }
 
 /// A network namespace whose default is one of the algorithms.
@@ -42,6 +48,8 @@ pub struct DefaultOf {
     namespace: Namespace,
     /// Whether its new sockets run a program that has been replaced or unloaded.
     outdated: bool,
+    /// Whether another program registered it.
+    foreign: bool,
     /// Algorithm of that program, with its parameters.
     parameters: Option<String>,
     /// The version of anabranch-kernel that loaded it.
@@ -65,6 +73,9 @@ impl Status {
                     parameters: known.and_then(|one| one.parameters.clone()),
                     version: known.and_then(|one| one.version.clone()),
                     id: known.map(|one| one.id),
+                    foreign: known
+                        .filter(|one| one.foreign)
+                        .map(Registration::foreign_text),
                 }
             })
             .collect();
@@ -72,6 +83,7 @@ impl Status {
             let known = known.iter().find(|one| one.id == namespace.registration);
             DefaultOf {
                 outdated: known.is_some_and(|one| !one.registered),
+                foreign: known.is_some_and(|one| one.foreign),
                 parameters: known.and_then(|one| one.parameters.clone()),
                 version: known.and_then(|one| one.version.clone()),
                 namespace,
@@ -81,12 +93,14 @@ impl Status {
             namespaces: namespaces()?.into_iter().map(describe).collect(),
             registered,
             connections,
+            causes: causes()?,
         })
     }
 
     /// Text of `status`.
     pub fn text(&self) -> String {
-        let names = self.registered.iter().map(|algorithm| {
+        let ours = self.registered.iter().filter(|one| one.foreign.is_none());
+        let names = ours.map(|algorithm| {
             let pinned = if algorithm.pinned { " (pinned)" } else { "" };
             let name = program_text(algorithm.name, &algorithm.parameters, &algorithm.version);
             name + pinned
@@ -96,12 +110,27 @@ impl Status {
             [] => "registered: none\n".to_owned(),
             names => format!("registered: {}\n", names.join(", ")),
         };
+        for foreign in self
+            .registered
+            .iter()
+            .filter_map(|one| one.foreign.as_ref())
+        {
+            text += &format!("foreign: {foreign}\n");
+        }
         for default in &self.namespaces {
             text += &default.text();
         }
         let present: Vec<u32> = self.registered.iter().filter_map(|one| one.id).collect();
+        let is_foreign = |one: &&Registered| one.foreign.is_some();
+        let foreign = self.registered.iter().filter(is_foreign);
+        let foreign: Vec<u32> = foreign.filter_map(|one| one.id).collect();
         for connection in &self.connections {
-            text += &connection_text(connection, &present);
+            text += &connection_text(connection, &present, &foreign);
+            let causes = connection.token.and_then(|token| self.causes.get(&token));
+            for cause in causes.into_iter().flatten() {
+                let line = format!("  {}: {}; {}", cause.id, cause.sentence, cause.remedy);
+                text += &wrap(&line, 80);
+            }
         }
         text
     }
@@ -115,10 +144,13 @@ impl DefaultOf {
         } else {
             ""
         };
+        let program = match self.foreign {
+            true => format!("{name} of another program"),
+            false => program_text(name, &self.parameters, &self.version),
+        };
         format!(
-            "default of {}: {}{earlier}\n",
-            describe(&self.namespace),
-            program_text(name, &self.parameters, &self.version)
+            "default of {}: {program}{earlier}\n",
+            describe(&self.namespace)
         )
     }
 }
@@ -129,8 +161,9 @@ fn program_text(name: &str, parameters: &Option<String>, version: &Option<String
     format!("{} {version}", parameters.as_deref().unwrap_or(name))
 }
 
-/// Text of a connection; `present` has the ids of the registered programs.
-fn connection_text(connection: &Connection, present: &[u32]) -> String {
+/// Text of a connection; `present` has the ids of the registered programs, `foreign` of those that
+/// are not ours.
+fn connection_text(connection: &Connection, present: &[u32], foreign: &[u32]) -> String {
     let mut text = match connection.token {
         Some(token) => format!("\nMultipath TCP, token {token:08x}"),
         None => "\nplain TCP".to_owned(),
@@ -163,7 +196,11 @@ fn connection_text(connection: &Connection, present: &[u32]) -> String {
             subflow.local,
             subflow.remote,
             if subflow.backup { " (backup)" } else { "" },
-            if earlier { " (earlier program)" } else { "" },
+            match registration {
+                Some(id) if foreign.contains(&id) => " (foreign program)",
+                _ if earlier => " (earlier program)",
+                _ => "",
+            },
         )
         .expect("a string");
     }
@@ -172,13 +209,15 @@ fn connection_text(connection: &Connection, present: &[u32]) -> String {
 
 /// Wraps lines that are longer than the terminal.
 pub fn fit_terminal(text: &str) -> String {
-    let fit = |line: &str| {
-        let options = Options::new(termwidth())
-            .subsequent_indent("    ")
-            .word_splitter(WordSplitter::NoHyphenation);
-        textwrap::fill(line, options) + "\n"
-    };
-    text.lines().map(fit).collect()
+    let columns = termwidth();
+    text.lines().map(|line| wrap(line, columns)).collect()
+}
+
+fn wrap(line: &str, columns: usize) -> String {
+    let options = Options::new(columns)
+        .subsequent_indent("    ")
+        .word_splitter(WordSplitter::NoHyphenation);
+    textwrap::fill(line, options) + "\n"
 }
 
 /// Output of `list`: every algorithm, its rule and parameters.

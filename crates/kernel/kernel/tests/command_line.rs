@@ -21,10 +21,12 @@ fn run(arguments: &[&str]) -> Output {
     Command::new(BINARY).args(arguments).output().unwrap()
 }
 
-/// Runs a script in which $0 is the program, in a mount and a network namespace of its own.
+/// Runs a script in which $0 is the program, in a mount and a network namespace of its own, where
+/// the first process, which has another BPF file system, is not seen.
 fn script(text: &str) -> Output {
     let mut unshare = Command::new("unshare");
-    unshare.args(["--mount", "--net", "sh", "-c", text, BINARY]);
+    let text = format!("mount -t tmpfs none /proc/1; {text}");
+    unshare.args(["--mount", "--net", "sh", "-c", &text, BINARY]);
     unshare.output().unwrap()
 }
 
@@ -84,7 +86,7 @@ fn an_error_is_one_line() {
         ),
         (
             &["unload", "vegas-k"],
-            "vegas-k is not loaded: did you mean vegas_k?",
+            "unknown algorithm \"vegas-k\": did you mean vegas_k?",
         ),
         (
             &["default", "bailia"],
@@ -123,7 +125,7 @@ fn an_error_is_one_line() {
             &["load", "balia:"],
             "balia: expected parameter=value, got \"\"",
         ),
-        (&["unload", "nonsense"], "nonsense is not loaded"),
+        (&["unload", "rsf_lb"], "rsf_lb is not loaded"),
         (
             &["weight", "1", "0"],
             "the weight is out of range: expected packets, above 0 to 1e6",
@@ -221,8 +223,8 @@ fn doctor_reports_what_is_missing_and_the_remedy() {
     for expected in [
         "note     the limit of additional subflows: ",
         "ok       endpoints of Multipath TCP: 192.0.2.7 ",
-        "note     send buffers of up to 4 MB: ",
-        "note     receive buffers of up to 6 MB, on the receiver: ",
+        "note     send buffers: ",
+        "note     receive buffers, on the receiver: ",
     ] {
         assert!(found.contains(expected), "{expected}: {found}");
     }
@@ -264,7 +266,8 @@ fn a_user_without_access_to_the_pins_gets_an_error() {
     if !can_load() {
         return;
     }
-    let text_of_script = "mount -t bpf -o mode=0700 bpf /sys/fs/bpf
+    let text_of_script = "mount -t tmpfs none /proc/1
+        mount -t bpf -o mode=0700 bpf /sys/fs/bpf
         exec 0</dev/null; $0 unload --all
         setpriv --reuid=65534 --regid=65534 --clear-groups $0 unload --all";
     // The original may be in a directory that other users cannot enter.
@@ -283,7 +286,7 @@ fn a_user_without_access_to_the_pins_gets_an_error() {
     };
     assert_eq!(nothing, "anabranch-kernel: nothing is pinned");
     assert!(
-        denied.contains("run it as root: Permission denied"),
+        denied.contains("Permission denied (os error 13); run it as root"),
         "{denied}"
     );
     assert!(!output.status.success());

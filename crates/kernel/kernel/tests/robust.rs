@@ -187,6 +187,7 @@ fn a_pinned_algorithm_outlives_the_loader_until_it_is_unloaded() {
     }
     let _lock = lock_names();
     let script = "set -e
+        mount -t tmpfs none /proc/1
         mount -t bpf bpf /sys/fs/bpf
         $0 load balia:cap=inf vegas_k --pin
         $0 status --json
@@ -236,7 +237,7 @@ fn without_a_bpf_file_system_nothing_is_pinned() {
         return;
     }
     let _lock = lock_names();
-    let script = "mount -t tmpfs none /sys/fs/bpf; $0 load lia --pin";
+    let script = "mount -t tmpfs none /proc/1; mount -t tmpfs none /sys/fs/bpf; $0 load lia --pin";
     let mut unshare = Command::new("unshare");
     let output = unshare
         .args(["--mount", "sh", "-c", script, BINARY])

@@ -104,8 +104,14 @@ impl Network {
             ));
             ip(&format!("-n {between} link set {port} master b{k} up"));
         }
+        self.shape(k, &shape);
+    }
+
+    /// Changes the rate and queue of link k towards the server, as `tc qdisc ... tbf` says them.
+    pub fn shape(&self, k: usize, shape: &str) {
+        let between = self.between();
         run(&format!(
-            "tc -n {between} qdisc add dev p{k}-2 root tbf {shape}"
+            "tc -n {between} qdisc replace dev p{k}-2 root tbf {shape}"
         ));
     }
 

@@ -28,6 +28,7 @@ impl Drop for OwnPins {
 }
 
 /// A BPF file system and names of network namespaces that only this thread and its children see.
+/// They do not see the first process, whose file system is another: pins would be refused.
 pub fn own_bpf_fs() -> OwnPins {
     // Safety: no file descriptor table is unshared, and only this thread changes its namespace.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }.unwrap();
@@ -36,6 +37,7 @@ pub fn own_bpf_fs() -> OwnPins {
         &["--make-rprivate", "/"][..],
         &["-t", "bpf", "bpf", "/sys/fs/bpf"],
         &["-t", "tmpfs", "tmpfs", "/run/netns"],
+        &["-t", "tmpfs", "tmpfs", "/proc/1"],
     ] {
         let status = Command::new("mount").args(arguments).status().unwrap();
         assert!(status.success(), "mount {arguments:?}");
