@@ -20,8 +20,6 @@
 #define TCP_NOTSENT_LOWAT 25
 #define LARGEST_LIMIT (1U << 30) /* bytes */
 
-#define SK_PACING_NONE 0 /* of sk_pacing_status */
-
 #define SOL_SOCKET 1
 #define SO_KEEPALIVE 9
 #define SO_MAX_PACING_RATE 47
@@ -66,7 +64,6 @@ struct hold {
 	u32 keepalive_intvl;
 	u8 keepalive_probes;
 	u8 keepalive;
-	u8 is_paced;
 };
 
 struct {
@@ -142,30 +139,33 @@ static inline u64 burst_bytes(const struct subflow *s, const struct mptcp_sock *
 }
 
 /* Time until what the scheduler assigns next has arrived, us: half a round trip, and one for each
- * window before it. `after_loss`: with what a loss event leaves of the window, a quarter with the
- * strongest decrease of a rule, which would be too late for what is assigned.
+ * window. Of the own path after what is lost is sent again, and with what a loss event may leave of
+ * the window, a quarter with the strongest decrease of a rule.
  */
-static inline u64 arrival_us(const struct tcp_sock *tp, bool after_loss)
+static inline u64 arrival_us(const struct tcp_sock *tp, bool is_own)
 {
-	u32 window = tp->snd_cwnd ? tp->snd_cwnd : 1, rtt_us = tp->srtt_us >> 3, eighths = 4;
+	u32 window = tp->snd_cwnd, threshold = tp->snd_ssthresh, eighths = 4;
 	u32 unsent = tp->write_seq - tp->snd_nxt, mss = tp->mss_cache ? tp->mss_cache : 1;
 	u32 packets = FRAGMENT_PACKETS + (unsent < (1U << 30) ? unsent / mss : 0);
+	u64 by_window, by_rate;
 
-	/* What is lost is sent again before. */
-	if (BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) >= TCP_CA_Recovery) {
+	if (is_own && BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) >= TCP_CA_Recovery) {
 		packets += tp->packets_out;
-		if (window > tp->snd_ssthresh && tp->snd_ssthresh)
-			window = tp->snd_ssthresh;
+		if (window > threshold)
+			window = threshold;
 	}
-
-	if (after_loss && window > 1 && window >= tp->snd_ssthresh)
-		window = (window + 3) / 4;
-	for (u32 i = 0; i < 6 && window < tp->snd_ssthresh && packets > window; i++) {
+	if (is_own && window >= threshold)
+		window = window / 4;
+	window = window ? window : 1;
+	by_rate = tp->rate_delivered ? (u64)packets * tp->rate_interval_us / tp->rate_delivered : 0;
+	for (u32 i = 0; i < 6 && window < threshold && packets > window; i++) {
 		packets -= window;
-		window = 2 * window < tp->snd_ssthresh ? 2 * window : tp->snd_ssthresh;
+		window = 2 * window < threshold ? 2 * window : threshold;
 		eighths += 8;
 	}
-	return (u64)rtt_us * (eighths + 8ULL * packets / window) / 8;
+	by_window = (u64)(tp->srtt_us >> 3) * (eighths + 8ULL * packets / window) / 8;
+	/* A held path is not taken to be faster than it was. */
+	return is_held(tp) && by_rate > by_window ? by_rate : by_window;
 }
 
 /* The most bytes that may be unacknowledged: by the receive window, and by the limit of the send
@@ -193,8 +193,6 @@ static __noinline void hold(struct sock *sk)
 	struct hold *kept = bpf_sk_storage_get(&held, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	u32 none = 0;
 
-	if (kept)
-		kept->is_paced = sk->sk_pacing_status != SK_PACING_NONE;
 	if (!kept || bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &none, sizeof(none))) {
 		__sync_fetch_and_add(&holds_refused, 1);
 		return;
@@ -233,6 +231,7 @@ static inline void restore_keepalive(struct sock *sk, const struct hold *kept)
 		set(sk, SOL_SOCKET, SO_KEEPALIVE, 0);
 }
 
+/* The kernel goes on to pace a path that was held: its windows would overflow a short queue. */
 static __noinline void release_path(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -242,11 +241,8 @@ static __noinline void release_path(struct sock *sk)
 	/* The kernel sets the rate at the next acknowledgement of data. */
 	if (tp->srtt_us)
 		sk->sk_pacing_rate = 8000000ULL * tp->snd_cwnd * tp->mss_cache / tp->srtt_us;
-	if (kept) {
-		if (!kept->is_paced)
-			sk->sk_pacing_status = SK_PACING_NONE;
+	if (kept)
 		restore_keepalive(sk, kept);
-	}
 	subflow_of(sk)->is_held = 0;
 }
 
@@ -320,9 +316,12 @@ static __noinline void decide_hold(struct sock *sk)
 		return;
 	}
 	kept = bpf_sk_storage_get(&held, sk, 0, 0);
-	/* Once it has had a loss a path stays held until its window is twice what holds it. */
+	/* Once it has had a loss a path stays held until its window is twice what holds it. The RTT of
+	 * a handshake has no packet in it, so a path is not released before it has delivered data: Linux
+	 * sends some over it when another has losses.
+	 */
 	spare = tp->snd_cwnd < tp->snd_ssthresh ? spare * 3 / 4 : spare / 2;
-	if (!late_us || early < spare ||
+	if (!late_us || (early < spare && tp->rate_delivered) ||
 	    (early < burst && kept && tp->tcp_mstamp - kept->since_us > RETRY_TIMES * late_us))
 		release_path(sk);
 }

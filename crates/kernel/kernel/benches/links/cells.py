@@ -36,33 +36,41 @@ def _log_uniform(source: random.Random, least: float, most: float) -> float:
 
 
 def cell(name: str) -> list[Link]:
-    """The links of a named cell, or of `rN`: a clean path and one with loss, drawn with seed N."""
+    """The links of a named cell, or random ones, drawn with seed N: `rN` a clean path and one with
+    loss, `sN` a clean path and a very slow one, `tN` those of `rN` and a third with loss.
+    """
     if name in NAMED:
         return NAMED[name]
-    number = name.removeprefix("r")
-    if number == name or not number.isdecimal():
-        sys.exit(f"links: no cell {name!r}: choose of {', '.join(NAMED)}, r1, r2, ...")
+    kind, number = name[:1], name[1:]
+    if kind not in "rst" or not number.isdecimal():
+        sys.exit(f"links: no cell {name!r}: choose of {', '.join(NAMED)}, r1, s1, t1, r2, ...")
     source = random.Random(int(number))
     clean = Link(
         rate_mbps=round(_log_uniform(source, 8, 50), 1),
         rtt_ms=round(_log_uniform(source, 10, 100)),
         queue=source.choice((50, 100, 200)),
     )
-    lossy = Link(
-        rate_mbps=round(_log_uniform(source, 3, 30), 1),
-        rtt_ms=round(_log_uniform(source, 20, 250)),
-        loss=round(_log_uniform(source, 0.002, 0.02), 4),
-    )
-    return [clean, lossy]
+    others = [
+        Link(
+            rate_mbps=round(_log_uniform(source, 3, 30), 1),
+            rtt_ms=round(_log_uniform(source, 20, 250)),
+            loss=round(_log_uniform(source, 0.002, 0.02), 4),
+        )
+        for _ in range(2 if kind == "t" else 1)
+    ]
+    if kind == "s":
+        rate = round(_log_uniform(source, 0.05, 0.5), 2)
+        others = [Link(rate, round(_log_uniform(source, 100, 600)), queue=10)]
+    return [clean, *others]
 
 
 def describe(links: list[Link]) -> str:
-    """Rates, round-trip times and losses, as in "25 + 10 Mbps, 40 + 120 ms, 0.8%"."""
-    clean, lossy = links
-    return (
-        f"{clean.rate_mbps:g} + {lossy.rate_mbps:g} Mbps, {clean.rtt_ms:g} + {lossy.rtt_ms:g} ms, "
-        f"{lossy.loss * 100:g}%, {clean.queue} packets"
+    """Rates, round-trip times and losses, as in "25 + 10 Mbps, 40 + 120 ms, 0 + 0.8%"."""
+    rates, rtts, losses = (
+        " + ".join(f"{value:g}" for value in values)
+        for values in zip(*((x.rate_mbps, x.rtt_ms, x.loss * 100) for x in links), strict=True)
     )
+    return f"{rates} Mbps, {rtts} ms, {losses}%, {links[0].queue} packets"
 
 
 def held_mb(rate_mbps: float, window: float, rtt_ms: float) -> float:
@@ -78,7 +86,9 @@ def held_up_mb(links: list[Link]) -> float:
     clean path has nearly all of the sum. The clean path's window is a sawtooth from half of what
     path and queue hold. OLIA's window on the lossy path is the least, 2.
     """
-    clean, lossy = links
+    clean, lossy = links[:2]
+    if not lossy.loss:
+        return held_mb(clean.rate_mbps, 2, lossy.rtt_ms)
     full = clean.rate_mbps * 1e3 * clean.rtt_ms / PACKET_BITS + clean.queue
     window = max(2.0, 2 / (lossy.loss * 0.75 * full))
     return held_mb(clean.rate_mbps, window, lossy.rtt_ms)
