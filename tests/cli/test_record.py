@@ -50,7 +50,7 @@ def test_a_judgement_of_a_rule_keeps_why_others_fail(tmp_path: Path) -> None:
 
 
 def test_a_paper_replaces_its_claims(tmp_path: Path) -> None:
-    """Its claim s is gone, and t is new; `--all` (`anew`) keeps nothing."""
+    """Claim s of olia is gone, and t is new; `--all` (`anew`) keeps nothing."""
     before = "paper,claim,verdict\nbalia,r,holds\nolia,r,holds\nolia,s,fails\nrsf,r,holds\n"
     new = "paper,claim,verdict\nolia,r,fails\nolia,t,holds\n"
     found = updated(tmp_path / "x.csv", before, new, 2, 1)

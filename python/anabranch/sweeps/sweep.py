@@ -64,7 +64,7 @@ def sweep(
     >>> result = sweep("examples/two_links.toml", grid, seeds=1)
     >>> result.totals()[["links.left.rate_mbps", "total_goodput_mbps"]].round(1)
        links.left.rate_mbps  total_goodput_mbps
-    0                     5                14.4
+    0                     5                14.5
     1                    10                19.3
     """
     plan = Plan.of(source, set, over, algorithm, seeds, on, with_samples)

@@ -57,7 +57,7 @@ const volatile u32 holds_back SEC(".rodata.hold") = 1;
 /* A path that only the buffers hold is tried again after this many times of the lateness. */
 #define RETRY_TIMES 64
 
-/* What holding a path changes, for when it is released. */
+/* State that holding a path changes, for when it is released. */
 struct hold {
 	u64 since_us;
 	u32 keepalive_time; /* jiffies; 0: the namespace's */

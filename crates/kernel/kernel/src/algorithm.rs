@@ -68,11 +68,11 @@ impl Program {
     }
 }
 
-/// What the programs do beside the rule for the subflows of Multipath TCP.
+/// Measures of the programs beside the rule, for the subflows of Multipath TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Buffers {
-    /// A path whose data would arrive too late is held back, unsent data is limited to a window, and
-    /// the send buffer has 4 windows (`bpf/hold.h`).
+    /// A path whose data would arrive too late is held back, unsent data is limited to a window,
+    /// and the send buffer has 4 windows (`bpf/hold.h`).
     #[default]
     Held,
     /// Linux' own: 2 windows, no limit of unsent data, and no path is held back.

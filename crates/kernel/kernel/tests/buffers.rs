@@ -103,10 +103,11 @@ fn the_smallest_threshold_is_that_of_tcp_or_1_packet() {
 /// Packets of either window, which is also the initial one.
 const WINDOW: u32 = 10;
 
-/// What the client sent over the slow path.
+/// Packets that the client sent over the slow path.
 type Packets = Arc<AtomicU32>;
 
-/// Two subflows with locked windows, of 20 ms and of a second; `loses` drops the fast one's packets.
+/// Two subflows with locked windows, of 20 ms and of a second; `loses` drops the fast one's
+/// packets.
 fn unequal(network: &Network, loses: &Arc<AtomicBool>) -> (Packets, [Middlebox; 2]) {
     let (packets, loses) = (Packets::default(), loses.clone());
     let fast = Middlebox::with_delay(network, 0, Duration::from_millis(10), move |packet| {

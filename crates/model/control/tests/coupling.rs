@@ -94,7 +94,8 @@ proptest! {
     /// For every rule, whatever happened before: once each sibling had two timeouts in a row or was
     /// closed, the living path's window and ssthresh have the bits of a connection's with that path
     /// alone, which is what `coupling=never` makes of each path. After one timeout, and once
-    /// something was acknowledged on the siblings, they are those of a connection that couples all paths.
+    /// something was acknowledged on the siblings, they are those of a connection that couples all
+    /// paths.
     #[test]
     fn a_sibling_counts_until_it_is_silent_and_again_when_it_is_heard(
         paths in 2usize..5, living in 0usize..4, closed in 0usize..8,
@@ -110,7 +111,7 @@ proptest! {
                 now += after;
                 apply(&mut one, r % paths, now, event);
             }
-            // What was acknowledged ends a row of timeouts.
+            // An acknowledgement ends a row of timeouts.
             for &r in &siblings {
                 apply(&mut one, r, now, &Event::Ack { packets: 1, rtt: 0.1 });
                 one.on_timeout(r);
@@ -130,7 +131,7 @@ proptest! {
         }
     }
 
-    /// Of every rule, with memory or without: the others evolve bit for bit as in a connection that
+    /// For every rule, with memory or without, the others evolve bit for bit as in a connection that
     /// never had the path, whichever its place is.
     #[test]
     fn several_paths_evolve_as_if_a_silent_one_were_not_there(

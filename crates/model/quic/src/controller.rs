@@ -459,7 +459,7 @@ mod tests {
 
     use super::*;
 
-    /// By which the window of path 1, of 10 packets, grows with an acknowledged packet. Semicoupled
+    /// Growth of the window of path 1, of 10 packets, by an acknowledged packet. Semicoupled
     /// divides 1 by the windows of all paths that count, of 10 packets each.
     fn growth(state: &State) -> f64 {
         let mut controller = state.controller.clone();
