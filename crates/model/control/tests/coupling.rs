@@ -131,8 +131,8 @@ proptest! {
         }
     }
 
-    /// For every rule, with memory or without, the others evolve bit for bit as in a connection that
-    /// never had the path, whichever its place is.
+    /// For every rule, with memory or without, the others evolve bit for bit as in a connection
+    /// that never had the path, whichever its place is.
     #[test]
     fn several_paths_evolve_as_if_a_silent_one_were_not_there(
         paths in 2usize..4, silent in 0usize..4,
