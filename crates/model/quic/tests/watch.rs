@@ -403,8 +403,8 @@ fn after_the_death_of_a_path(rule: &str, paths: &str) -> f64 {
 }
 
 /// At 1 % NewReno has sqrt(1.5/0.01) = 12.2 packets per 60.6 ms, 2.3 Mbps, and so has each rule
-/// over path B alone. The closed path takes a twelfth: it is opened every 0.5 s, and data is lost on it.
-/// Counted as a path with a window of 1, it left LIA 85 %.
+/// over path B alone. The closed path takes a twelfth: it is opened every 0.5 s, and data is lost
+/// on it. Counted as a path with a window of 1, it left LIA 85 %.
 #[test]
 fn a_path_beside_a_closed_one_has_nearly_what_the_rule_has_alone() {
     for rule in ["lia", "olia", "balia"] {
