@@ -157,8 +157,8 @@ def _tables(document: dict[str, Any], scenario: Scenario) -> Tables:
             if (table, column) == ("flows", "flow"):
                 rules = document["algorithms"]
                 tables[table]["rule"] = [rules[index] for index in values]
-    # None, which becomes NaN: no packet was delivered.
     tables["lateness"] = {
-        name: np.array([value], float) for name, value in document["lateness"].items()
+        name: np.array([np.nan if value is None else value])  # no packet was delivered
+        for name, value in document["lateness"].items()
     }
     return tables

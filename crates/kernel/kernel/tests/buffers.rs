@@ -92,7 +92,10 @@ fn the_smallest_threshold_is_that_of_tcp_or_1_packet() {
         if is_lost { vec![] } else { vec![packet] }
     });
     network.add_endpoint(1, "");
-    for (specification, expected) in [("lia", 2), ("lia:min_ssthresh=1", 1)] {
+    for (specification, expected) in [
+        ("lia:buffers=linux", 2),
+        ("lia:buffers=linux:min_ssthresh=1", 1),
+    ] {
         let samples = samples(&network, specification, true, 1500);
         let all = samples.iter().flat_map(|text| values(text, "ssthresh:"));
         let least = all.fold(f64::INFINITY, f64::min);
