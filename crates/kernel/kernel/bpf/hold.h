@@ -191,6 +191,7 @@ static __noinline void hold(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct hold *kept = bpf_sk_storage_get(&held, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	unsigned long flags = sk->__sk_common.skc_flags;
 	u32 none = 0;
 
 	if (!kept || bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &none, sizeof(none))) {
@@ -201,7 +202,7 @@ static __noinline void hold(struct sock *sk)
 	kept->keepalive_time = tp->keepalive_time;
 	kept->keepalive_intvl = tp->keepalive_intvl;
 	kept->keepalive_probes = tp->keepalive_probes;
-	kept->keepalive = sk->__sk_common.skc_flags >> bpf_core_enum_value(enum sock_flags, SOCK_KEEPOPEN) & 1;
+	kept->keepalive = flags >> bpf_core_enum_value(enum sock_flags, SOCK_KEEPOPEN) & 1;
 	set(sk, SOL_SOCKET, SO_KEEPALIVE, 1);
 	set(sk, SOL_TCP, TCP_KEEPIDLE, 1);
 	set(sk, SOL_TCP, TCP_KEEPINTVL, 1);
@@ -326,7 +327,10 @@ static __noinline void decide_hold(struct sock *sk)
 		release_path(sk);
 }
 
-/* The first decision, before the scheduler uses the path. */
+/* The first decision, before the scheduler uses the path. A path that was held under an earlier
+ * algorithm of the socket is released, because that could not do it when it ended; its keepalive
+ * stays.
+ */
 static inline void begin_hold(struct sock *sk)
 {
 	const struct mptcp_sock *connection = mptcp_connection(sk);
@@ -336,5 +340,7 @@ static inline void begin_hold(struct sock *sk)
 		return;
 	s->burst_start = burst_units(connection);
 	s->mean_burst = 0;
+	if (!sk->sk_max_pacing_rate)
+		release_path(sk);
 	decide_hold(sk);
 }
