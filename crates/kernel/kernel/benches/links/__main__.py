@@ -28,11 +28,11 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from bed import SERVER, Bed, Link, inside
+from bed import Addresses, Bed, Link, inside
 from cells import NAMED, cell, describe, held_mb, held_up_mb
 
 MPTCP, CONGESTION, PORT = 262, 13, 5001
@@ -44,14 +44,38 @@ FORK = multiprocessing.get_context("fork")
 CLOSED = suppress(BrokenPipeError, ConnectionResetError)  # the receiver ends first
 
 
-def open_connection(algorithm: str, path: int | None) -> socket.socket:
-    """A connection over all paths, or over TCP and one path."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0 if path is not None else MPTCP)
-    sock.setsockopt(socket.IPPROTO_TCP, CONGESTION, algorithm.encode())
-    if path is not None:
-        sock.bind((f"10.77.{path}.1", 0))
-    sock.connect((SERVER, PORT))
-    return sock
+@dataclass(frozen=True)
+class End:
+    """One end of the connections of a run: the client's opens them, and the sender's has the
+    algorithm. `path` alone has TCP instead of Multipath TCP.
+    """
+
+    addresses: Addresses
+    path: int | None
+    algorithm: str | None = None
+
+    def _socket(self, protocol: int) -> socket.socket:
+        sock = socket.socket(self.addresses.family, socket.SOCK_STREAM, protocol)
+        if self.algorithm:
+            sock.setsockopt(socket.IPPROTO_TCP, CONGESTION, self.algorithm.encode())
+        return sock
+
+    def connections(self, ready: Any = None) -> Iterator[socket.socket]:
+        """A connection whenever one is asked for."""
+        if ready is None:
+            while True:
+                sock = self._socket(MPTCP if self.path is None else 0)
+                if self.path is not None:
+                    sock.bind((self.addresses.client(self.path), 0))
+                sock.connect((self.addresses.server, PORT))
+                yield sock
+        listener = self._socket(MPTCP)  # open for the joins of further paths
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((self.addresses.server, PORT))
+        listener.listen()
+        ready.set()
+        while True:
+            yield listener.accept()[0]
 
 
 def require(algorithm: str) -> None:
@@ -61,28 +85,19 @@ def require(algorithm: str) -> None:
             sys.exit(f"links: {algorithm} is not registered: anabranch-kernel load {algorithm}")
 
 
-def listen() -> socket.socket:
-    """The server's listening socket."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((SERVER, PORT))
-    listener.listen()
-    return listener
-
-
-def send_held(algorithm: str, path: int | None) -> None:
+def send_held(connections: Iterator[socket.socket]) -> None:
     """Sends without end."""
-    sock, block = open_connection(algorithm, path), bytes(BLOCK)
+    sock, block = next(connections), bytes(BLOCK)
     with CLOSED:
         while True:
             sock.sendall(block)
 
 
-def receive_held(warmup: float, ready: Any, results: Any, seconds: float) -> None:
+def receive_held(
+    warmup: float, results: Any, seconds: float, connections: Iterator[socket.socket]
+) -> None:
     """Mbps from the end of the warmup on, which begins with the connection."""
-    listener = listen()  # open for the joins of further paths
-    ready.set()
-    sock, _ = listener.accept()
+    sock = next(connections)
     begin, received = time.monotonic(), 0
     start, end = begin + warmup, begin + seconds
     buffer = bytearray(BLOCK * 4)
@@ -109,55 +124,55 @@ def watch_lossy_path(results: Any, warmup: float, seconds: float) -> None:
     results.put((statistics.mean(windows), statistics.mean(rtts)))
 
 
-def send_kept(algorithm: str, path: int | None) -> None:
-    """Answers requests."""
-    sock = open_connection(algorithm, path)
-    with CLOSED:
-        while request := sock.recv(REQUEST.size):
-            sock.sendall(bytes(*REQUEST.unpack(request)))
+def send_requested(connections: Iterator[socket.socket]) -> None:
+    """Answers the requests of each connection."""
+    for sock in connections:
+        with CLOSED:
+            while request := sock.recv(REQUEST.size):
+                sock.sendall(bytes(*REQUEST.unpack(request)))
+        sock.close()
 
 
-def send_new(algorithm: str, path: int | None) -> None:
-    """Answers a request over each of many connections."""
-    while True:
-        send_kept(algorithm, path)
-
-
-def receive_requests(size: int, is_new: bool, ready: Any, results: Any, seconds: float) -> None:
-    """Seconds of each request for `size` bytes, one after the other, with pauses of 50 ms."""
-    listener = listen()  # open for the joins of further paths
-    ready.set()
-    sock, _ = listener.accept()
-    took, buffer, end = [], bytearray(BLOCK * 4), time.monotonic() + seconds
-    while time.monotonic() < end or len(took) < 8:
+def receive_requested(
+    size: int, is_new: bool, results: Any, seconds: float, connections: Iterator[socket.socket]
+) -> None:
+    """Seconds of each request for `size` bytes, one after the other, with pauses of 50 ms: for
+    `seconds`, and until eight have ended or three times as long has passed. One that has not ended
+    by then counts with the time it has had.
+    """
+    sock = next(connections)
+    took: list[float] = []
+    buffer, begin = bytearray(BLOCK * 4), time.monotonic()
+    end, limit = begin + seconds, begin + 3 * seconds
+    while time.monotonic() < (end if len(took) >= 8 else limit):
         start, left = time.monotonic(), size
         sock.sendall(REQUEST.pack(size))
-        while left:
-            got = sock.recv_into(buffer, min(left, len(buffer)))
-            if not got:
-                sys.exit("links: the sender has closed the connection")
-            left -= got
+        with suppress(TimeoutError):
+            while left:
+                sock.settimeout(max(limit - time.monotonic(), 1e-3))
+                got = sock.recv_into(buffer, min(left, len(buffer)))
+                if not got:
+                    sys.exit("links: the sender has closed the connection")
+                left -= got
         took.append(time.monotonic() - start)
-        if is_new:
+        if is_new and not left:
             sock.close()
-            sock, _ = listener.accept()
+            sock = next(connections)
         time.sleep(0.05)
     results.put(took)
 
 
-def send_stamped(algorithm: str, path: int | None) -> None:
+def send_stamped(connections: Iterator[socket.socket]) -> None:
     """Messages that begin with the time at which they were written."""
-    sock, rest = open_connection(algorithm, path), bytes(MESSAGE_BYTES - 8)
+    sock, rest = next(connections), bytes(MESSAGE_BYTES - 8)
     with CLOSED:
         while True:
             sock.sendall(struct.pack("d", time.monotonic()) + rest)
 
 
-def receive_stamped(ready: Any, results: Any, seconds: float) -> None:
+def receive_stamped(results: Any, seconds: float, connections: Iterator[socket.socket]) -> None:
     """Median and 99th percentile of the time from write to read, ms."""
-    listener = listen()  # open for the joins of further paths
-    ready.set()
-    sock, _ = listener.accept()
+    sock = next(connections)
     start, pending, delays = time.monotonic(), b"", []
     while time.monotonic() < start + seconds:
         pending += sock.recv(BLOCK)
@@ -174,22 +189,22 @@ KINDS = ("held", "wake", "kept", "new", "delay", "unshaped", "windows")
 
 
 def measure(bed: Bed, algorithm: str, path: int | None, options: argparse.Namespace) -> Any:
-    """Runs one connection."""
-    held = (send_held, partial(receive_held, options.warmup))
-    sender, receiver = {
-        "held": held,
-        "wake": held,
-        "kept": (send_kept, partial(receive_requests, round(options.request_mb * 1e6), False)),
-        "new": (send_new, partial(receive_requests, round(options.request_mb * 1e6), True)),
-        "delay": (send_stamped, receive_stamped),
-        "unshaped": held,
-        "windows": held,
-    }[options.kind]
-    seconds = options.seconds
+    """Runs the connections of one sender and one receiver."""
+    seconds, size = options.seconds, round(options.request_mb * 1e6)
     ready, results = FORK.Event(), FORK.Queue()
-    server = inside(bed.server, receiver, ready, results, seconds)
+    held = (send_held, partial(receive_held, options.warmup, results, seconds))
+    send, receive = {
+        "kept": (send_requested, partial(receive_requested, size, False, results, seconds)),
+        "new": (send_requested, partial(receive_requested, size, True, results, seconds)),
+        "delay": (send_stamped, partial(receive_stamped, results, seconds)),
+    }.get(options.kind, held)
+    sender = End(bed.addresses, path, algorithm)
+    receiver = replace(sender, algorithm=None)
+    roles = (send, sender), (receive, receiver)
+    (opens, opener), (listens, listener) = reversed(roles) if options.to_client else roles
+    server = inside(bed.server, listens, listener.connections(ready))
     ready.wait(10)
-    client = inside(bed.client, sender, algorithm, path)
+    client = inside(bed.client, opens, opener.connections())
     watched, watcher = FORK.Queue(), []
     if options.kind == "windows" and path is None:
         watcher = [inside(bed.client, watch_lossy_path, watched, options.warmup, seconds)]
@@ -215,7 +230,7 @@ def run(
     limits = {"ipv4/tcp_wmem": options.tcp_wmem, "ipv4/tcp_rmem": options.tcp_rmem}
     sysctls = {
         **{key: value.replace(",", " ") for key, value in limits.items()},
-        "ipv6/conf/all/disable_ipv6": "1",
+        "ipv6/conf/all/disable_ipv6": "0" if options.ipv6 else "1",
         "ipv4/conf/all/rp_filter": "0",
         "ipv4/conf/default/rp_filter": "0",
         "ipv4/tcp_no_metrics_save": "1",
@@ -223,7 +238,8 @@ def run(
         **dict(item.split("=") for item in options.sysctl),
     }
     require(algorithm)
-    bed = Bed(links, seed, sysctls, veth=options.kind == "unshaped")
+    addresses = Addresses(options.ipv6)
+    bed = Bed(links, seed, sysctls, addresses, options.to_client, options.kind == "unshaped")
     try:
         result = measure(bed, algorithm, path, options)
     finally:
@@ -243,6 +259,10 @@ def options() -> argparse.Namespace:
     parser.add_argument("--random", type=int, metavar="N", help="the random cells r1 to rN instead")
     parser.add_argument("--algorithms", default="reno,lia,olia,balia")
     parser.add_argument("--kind", choices=KINDS, default="held")
+    parser.add_argument("--ipv6", action="store_true", help="instead of IPv4")
+    parser.add_argument(
+        "--to-client", action="store_true", help="the server, which has one address, sends"
+    )
     parser.add_argument("--request-mb", type=float, default=1)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=1)
@@ -256,6 +276,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--tcp-rmem", default="4096,131072,6291456")
     parser.add_argument("--sysctl", action="append", default=[], metavar="ipv4/KEY=VALUE")
     arguments = parser.parse_args()
+    if arguments.kind in ("windows", "unshaped") and (arguments.ipv6 or arguments.to_client):
+        parser.error(f"--kind {arguments.kind} is measured over IPv4, and the client sends")
     if not 0 <= arguments.warmup < arguments.seconds:
         parser.error("--warmup must be shorter than --seconds")
     if arguments.random:

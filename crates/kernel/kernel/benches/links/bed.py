@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import random
 import select
+import socket
 import statistics
 import struct
 import subprocess
@@ -17,7 +18,39 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-SERVER = "10.78.0.1"
+
+@dataclass(frozen=True)
+class Addresses:
+    """One address of the server, and one of the client per path."""
+
+    ipv6: bool
+
+    @property
+    def family(self) -> socket.AddressFamily:
+        return socket.AF_INET6 if self.ipv6 else socket.AF_INET
+
+    @property
+    def server(self) -> str:
+        return "fd78::1" if self.ipv6 else "10.78.0.1"
+
+    def client(self, path: int) -> str:
+        return f"fd77:{path}::1" if self.ipv6 else f"10.77.{path}.1"
+
+    def path_to(self, packet: bytes) -> int | None:
+        """The path of a packet to the client, from its destination; None if it is not to an
+        address of the bed.
+        """
+        if packet[0] >> 4 == (6 if self.ipv6 else 4):
+            to = packet[24:28] if self.ipv6 else packet[16:20]
+            if to[:2] in (b"\xfd\x77", b"\x0a\x4d"):
+                return to[3] if self.ipv6 else to[2]
+        return None
+
+    def is_to_server(self, packet: bytes) -> bool:
+        """Neither a neighbour solicitation nor another packet that a host sends by itself."""
+        if packet[0] >> 4 != (6 if self.ipv6 else 4):
+            return False
+        return (packet[24:26] if self.ipv6 else packet[16:18]) in (b"\xfd\x78", b"\x0a\x4e")
 
 
 @dataclass(frozen=True)
@@ -147,37 +180,54 @@ class Pipe:
 
 
 def forward(
-    clients: list[int], server: int, links: list[Link], seed: int, late_s: Any, woken_s: Any
+    devices: list[int],
+    links: list[Link],
+    seed: int,
+    addresses: Addresses,
+    to_client: bool,
+    late_s: Any,
+    woken_s: Any,
 ) -> None:
     """Forwards packets until it is ended; notes the 99th percentile of lateness, and how long after
-    the first path's change another path carries data.
+    the first path's change another path carries data. The last device is the server's.
     """
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
-    there = [Pipe(server, link.rtt_ms / 2e3, link, seed * 16 + k) for k, link in enumerate(links)]
-    back = [Pipe(d, x.rtt_ms / 2e3) for d, x in zip(clients, links, strict=True)]
-    path_of = dict(zip(clients, there, strict=True))
+    *clients, server = devices
+    outs = clients if to_client else [server] * len(links)
+    back_outs = [server] * len(links) if to_client else clients
+    data = [
+        Pipe(out, link.rtt_ms / 2e3, link, seed * 16 + k)
+        for k, (out, link) in enumerate(zip(outs, links, strict=True))
+    ]
+    acks = [Pipe(out, x.rtt_ms / 2e3) for out, x in zip(back_outs, links, strict=True)]
+    up, down = (acks, data) if to_client else (data, acks)
+    up_from = dict(zip(clients, up, strict=True))
     late: list[float] = []
     while True:
-        heads = [pipe.packets[0][0] for pipe in there + back if pipe.packets]
+        heads = [pipe.packets[0][0] for pipe in data + acks if pipe.packets]
         wait = max(min(heads) - time.monotonic(), 0) if heads else None
-        readable, _, _ = select.select([*clients, server], [], [], wait)
+        readable, _, _ = select.select(devices, [], [], wait)
         for device in readable:
             while True:
                 try:
                     packet = os.read(device, 2048)
                 except BlockingIOError:
                     break
-                if packet[0] >> 4 != 4:
+                if device != server:
+                    if not addresses.is_to_server(packet):
+                        continue
+                    pipe = up_from[device]
+                elif (path := addresses.path_to(packet)) is not None:
+                    pipe = down[path]
+                else:
                     continue
-                # The address of a packet to the client says which path: 10.77.k.1.
-                pipe = path_of[device] if device != server else back[packet[18]]
                 pipe.offer(packet, time.monotonic())
-                after_s = time.monotonic() - there[0].changes_s
-                if pipe in there[1:] and len(packet) > 500 and after_s > 0 > woken_s.value:
+                after_s = time.monotonic() - data[0].changes_s
+                if pipe in data[1:] and len(packet) > 500 and after_s > 0 > woken_s.value:
                     woken_s.value = after_s
         now = time.monotonic()
-        for pipe in there + back:
+        for pipe in data + acks:
             pipe.deliver(now, late)
         if len(late) > 5000:
             late_s.value = max(late_s.value, statistics.quantiles(late, n=100)[98])
@@ -187,7 +237,16 @@ def forward(
 class Bed:
     """Two hosts, a forwarder between them."""
 
-    def __init__(self, links: list[Link], seed: int, sysctls: dict[str, str], veth: bool = False):
+    def __init__(
+        self,
+        links: list[Link],
+        seed: int,
+        sysctls: dict[str, str],
+        addresses: Addresses,
+        to_client: bool,
+        veth: bool,
+    ):
+        self.addresses = addresses
         self.client, self.server = new_namespace(), new_namespace()
         self.late_s = multiprocessing.Value("d", 0.0)
         self.woken_s = multiprocessing.Value("d", -1.0)
@@ -206,40 +265,50 @@ class Bed:
             configure(
                 self.server,
                 [
-                    f"addr add {SERVER}/32 dev s",
+                    f"addr add {addresses.server} dev s",
                     "link set s up txqueuelen 10000",
-                    "route add 10.77.0.0/16 dev s",
+                    f"route add {'fd77::/16' if addresses.ipv6 else '10.77.0.0/16'} dev s",
                 ],
                 {},
             )
             self.forwarder = inside(
-                self.client, forward, clients, server, links, seed, self.late_s, self.woken_s
+                self.client,
+                forward,
+                self.devices,
+                links,
+                seed,
+                addresses,
+                to_client,
+                self.late_s,
+                self.woken_s,
             )
         for host in self.client, self.server:
             configure(host, ["mptcp limits set subflow 4 add_addr_accepted 4"], {})
 
     def address(self, count: int) -> None:
         """Addresses, routes by source address and endpoints of the client."""
+        server, version = self.addresses.server, "-6" if self.addresses.ipv6 else "-4"
         commands = []
         for k in range(count):
+            own = self.addresses.client(k)
             commands += [
-                f"addr add 10.77.{k}.1/32 dev p{k}",
+                f"addr add {own} dev p{k}",
                 f"link set p{k} up txqueuelen 10000",
-                f"rule add from 10.77.{k}.1 table {100 + k}",
-                f"route add {SERVER} dev p{k} table {100 + k} src 10.77.{k}.1",
+                f"{version} rule add from {own} table {100 + k}",
+                f"route add {server} dev p{k} table {100 + k} src {own}",
             ]
             if k:
-                commands.append(f"mptcp endpoint add 10.77.{k}.1 dev p{k} subflow")
-        commands.append(f"route add {SERVER} dev p0 src 10.77.0.1")
+                commands.append(f"mptcp endpoint add {own} dev p{k} subflow")
+        commands.append(f"route add {server} dev p0 src {self.addresses.client(0)}")
         configure(self.client, commands, {})
 
     def join_by_veth(self, count: int) -> None:
         """Unshaped links."""
-        commands = [f"addr add {SERVER}/32 dev lo"]
+        commands = [f"addr add {self.addresses.server} dev lo"]
         for k in range(count):
             server = f"/proc/{os.getpid()}/fd/{self.server}"
             configure(self.client, [f"link add p{k} type veth peer s{k} netns {server}"], {})
-            commands += [f"link set s{k} up", f"route add 10.77.{k}.1 dev s{k}"]
+            commands += [f"link set s{k} up", f"route add {self.addresses.client(k)} dev s{k}"]
         configure(self.server, commands, {})
         self.address(count)
 
