@@ -1,7 +1,7 @@
 """Goodput and delay of the kernel's algorithms over links of a small test bed of its own.
 
 `python3 crates/kernel/kernel/benches/links --cells a,h --algorithms lia,olia` as root prints a
-table of Mbps and of the ratio to the best single path, which Reno has alone. It shares no code with
+table of Mbps and of the ratio to the best single path, which Reno (`--alone`) has. It shares no code with
 `anabranch-lab`: two network namespaces without names, a TUN device per path, and a forwarder with
 rate, drop-tail queue, random loss and delay. Socket buffers are limited as by a distribution
 (`--tcp-wmem`, `--tcp-rmem`). An algorithm of anabranch-kernel must be loaded before.
@@ -258,6 +258,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--cells", default=",".join(NAMED))
     parser.add_argument("--random", type=int, metavar="N", help="the random cells r1 to rN instead")
     parser.add_argument("--algorithms", default="reno,lia,olia,balia")
+    parser.add_argument("--alone", default="reno", help="the algorithm over a single path")
     parser.add_argument("--kind", choices=KINDS, default="held")
     parser.add_argument("--ipv6", action="store_true", help="instead of IPv4")
     parser.add_argument(
@@ -301,10 +302,12 @@ class Table:
         ]
 
     def rates(self, name: str, algorithms: list[str]) -> Iterator[str]:
-        """Rows of rates and of their ratio to the best path, which Reno has alone."""
+        """Rows of rates and of their ratio to the best path."""
         links = cell(name)
         paths = (
-            [] if name in self.best else [self.runs(links, "reno", k) for k in range(len(links))]
+            []
+            if name in self.best
+            else [self.runs(links, self.arguments.alone, k) for k in range(len(links))]
         )
         found = [self.runs(links, algorithm) for algorithm in algorithms]
         best = max((_mean(runs) for runs in paths), default=float(self.best.get(name, 0)))
@@ -325,7 +328,7 @@ class Table:
     def requests(self, name: str, algorithms: list[str]) -> Iterator[str]:
         """Rows of the median and mean time of a request as ratios to the best path."""
         links = cell(name)
-        alone = [self.runs(links, "reno", k) for k in range(len(links))]
+        alone = [self.runs(links, self.arguments.alone, k) for k in range(len(links))]
         found = [self.runs(links, algorithm) for algorithm in algorithms]
         pooled = [[took for one in runs for took in one.result()] for runs in alone]
         best = min(pooled, key=statistics.mean)
@@ -374,7 +377,7 @@ class Table:
 
 
 def _mean(runs: list[Future[Any]]) -> float:
-    return statistics.mean(one.result() for one in runs)
+    return float(statistics.mean(one.result() for one in runs))
 
 
 def main() -> None:
