@@ -1,10 +1,10 @@
 """Goodput and delay of the kernel's algorithms over links of a small test bed of its own.
 
 `python3 crates/kernel/kernel/benches/links --cells a,h --algorithms lia,olia` as root prints a
-table of Mbps and of the ratio to the best single path, which Reno (`--alone`) has. It shares no code with
-`anabranch-lab`: two network namespaces without names, a TUN device per path, and a forwarder with
-rate, drop-tail queue, random loss and delay. Socket buffers are limited as by a distribution
-(`--tcp-wmem`, `--tcp-rmem`). An algorithm of anabranch-kernel must be loaded before.
+table of Mbps and of the ratio to the best single path, which Reno has alone (`--alone`). It shares
+no code with `anabranch-lab`: two network namespaces without names, a TUN device per path, and a
+forwarder with rate, drop-tail queue, random loss and delay. Socket buffers are limited as by a
+distribution (`--tcp-wmem`, `--tcp-rmem`). An algorithm of anabranch-kernel must be loaded before.
 
 `--kind held` (default) sends without end; `kept` sends 1 MB (`--request-mb`) per request over one
 connection, `new` over a connection of its own, and prints median and mean time as ratios to the
