@@ -29,7 +29,9 @@ fn main() -> Result<()> {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-changed=benches/peers.bpf.c");
     println!("cargo::rerun-if-changed=tests/rules");
-    println!("cargo::rerun-if-changed=tests/common/foreign.bpf.c");
+    for source in ["foreign.bpf.c", "evaluate.bpf.c", "evaluation.h"] {
+        println!("cargo::rerun-if-changed=tests/common/{source}");
+    }
     ensure!(
         Command::new("clang").arg("--version").output().is_ok(),
         NEEDS_CLANG
@@ -49,7 +51,10 @@ fn main() -> Result<()> {
     for info in RULES {
         let (name, rule) = (info.linux_name(), info.name);
         if headers.remove(&name) {
-            compile("bpf/coupled.bpf.c", &name, &definitions(info, &name))?;
+            let definitions = definitions(info, &name);
+            compile("bpf/coupled.bpf.c", &name, &definitions)?;
+            let evaluate = format!("evaluate-{name}");
+            compile("tests/common/evaluate.bpf.c", &evaluate, &definitions)?;
             let object = format!("include_bytes!(\"{name}.o\")");
             write!(
                 programs,

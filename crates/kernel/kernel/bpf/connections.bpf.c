@@ -6,6 +6,13 @@
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
+/* Fields of tcp_sock in struct entry, in this order. */
+#define COPIED(field) \
+	field(snd_cwnd) field(snd_ssthresh) field(srtt_us) field(mss_cache) field(data_segs_out) \
+		field(lost) field(rate_delivered) field(rate_interval_us)
+#define MEMBER(name) u32 name;
+#define COPY(name) entry.name = tp->name;
+
 /* `Entry` in src/connections.rs. */
 struct entry {
 	u64 cookie; /* of the connection, or of the socket of plain TCP */
@@ -14,14 +21,7 @@ struct entry {
 	u8 local[16];
 	u8 remote[16];
 	u32 token; /* 0 for plain TCP */
-	u32 window;
-	u32 ssthresh;
-	u32 srtt_us;
-	u32 mss;
-	u32 packets_sent;
-	u32 packets_lost;
-	u32 rate_packets;
-	u32 rate_interval_us;
+	COPIED(MEMBER)
 	u32 rate_age_us; /* time since the last acknowledgement of data, at most U32_MAX */
 	u32 registration;
 	u16 family;
@@ -49,10 +49,9 @@ static inline void list_connection(struct entry *entry, struct tcp_sock *tp)
 	const struct mptcp_sock *connection = mptcp_connection((struct sock *)tp);
 	const struct mptcp_subflow_context *context;
 
-	entry->cookie = tp->inet_conn.icsk_inet.sk.__sk_common.skc_cookie.counter;
+	entry->cookie = cookie_of((struct sock *)tp, connection);
 	if (!connection)
 		return;
-	entry->cookie = connection->sk.icsk_inet.sk.__sk_common.skc_cookie.counter;
 	context = KERNEL(mptcp_subflow_context, tp->inet_conn.icsk_ulp_data);
 	entry->token = context->token;
 	entry->backup = BPF_CORE_READ_BITFIELD(context, backup) ||
@@ -87,14 +86,7 @@ int list(struct bpf_iter__tcp *context)
 	}
 	bpf_probe_read_kernel(entry.algorithm, 16, &tp->inet_conn.icsk_ca_ops->name);
 	list_addresses(&entry, skc);
-	entry.window = tp->snd_cwnd;
-	entry.ssthresh = tp->snd_ssthresh;
-	entry.srtt_us = tp->srtt_us;
-	entry.mss = tp->mss_cache;
-	entry.packets_sent = tp->data_segs_out;
-	entry.packets_lost = tp->lost;
-	entry.rate_packets = tp->rate_delivered;
-	entry.rate_interval_us = tp->rate_interval_us;
+	COPIED(COPY)
 	entry.rate_age_us = age_us(tp->delivered_mstamp);
 	entry.registration = registration_of(tp->inet_conn.icsk_ca_ops);
 	bpf_seq_write(context->meta->seq, &entry, sizeof(entry));

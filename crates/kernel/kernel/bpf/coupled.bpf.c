@@ -18,11 +18,9 @@
  *   congestion avoidance begins (docs/reference/kernel.md). The window
  *   does not grow while the application, not the window, limits the sender.
  */
-#include "evaluation.h"
 #include "rule.h"
 #include "gather.h"
 #include "hold.h"
-#include "window.h"
 #include "epoch.h"
 #ifdef DELAY_BASED
 #include "delay_based.h"
@@ -38,16 +36,15 @@ const volatile char about[MAX_ABOUT] SEC(".rodata.about") = {};
 /* Controller::count_loss in crates/model/control/src/controller.rs. */
 static inline void count_loss(struct subflow *s)
 {
-	soft packets = soft_of(s->since_loss ? s->since_loss : 1), change;
+	struct losses *losses = &s->losses;
+	soft packets, change;
 
-	s->prior_since_loss = s->since_loss;
-	s->prior_between_losses = s->between_losses;
-	s->prior_loss_interval = s->loss_interval;
-
-	change = soft_mul(LOSS_INTERVAL_GAIN, soft_sub(packets, s->loss_interval));
-	s->loss_interval = s->loss_interval ? soft_add(s->loss_interval, change) : packets;
-	s->between_losses = s->since_loss ? s->since_loss : 1;
-	s->since_loss = 0;
+	s->prior = *losses;
+	losses->between = MAX(losses->since, 1);
+	losses->since = 0;
+	packets = soft_of(losses->between);
+	change = soft_mul(LOSS_INTERVAL_GAIN, soft_sub(packets, losses->interval));
+	losses->interval = losses->interval ? soft_add(losses->interval, change) : packets;
 	on_loss(&s->memory);
 }
 
@@ -132,13 +129,13 @@ static inline void replace_invalid_window(struct sock *sk)
 {
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	u32 window = tp->snd_cwnd, before = tp->prior_cwnd > 2 ? tp->prior_cwnd : 2;
+	u32 window = tp->snd_cwnd, before = MAX(tp->prior_cwnd, 2);
 	bool reducing = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state) >= TCP_CA_CWR;
 
 	if (reducing && tp->snd_ssthresh > before) {
 		tp->snd_cwnd = before;
 		tp->snd_ssthresh = reduced_window(sk);
-		tp->snd_cwnd = window < before ? window : before;
+		tp->snd_cwnd = MIN(window, before);
 	} else if (window > MAX_WINDOW) {
 		tp->snd_cwnd = before;
 	}
@@ -149,9 +146,8 @@ u32 BPF_PROG(undo_cwnd, struct sock *sk)
 {
 	struct subflow *s = subflow_of(sk);
 
-	s->since_loss += s->prior_since_loss;
-	s->between_losses = s->prior_between_losses;
-	s->loss_interval = s->prior_loss_interval;
+	s->prior.since += s->losses.since;
+	s->losses = s->prior;
 	forget_increase(s);
 	return tcp_reno_undo_cwnd(sk);
 }
@@ -168,7 +164,7 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 		init_subflow(tp, s);
 	replace_invalid_window(sk);
 	note_time(tp, s);
-	s->since_loss += sample->pkts_acked;
+	s->losses.since += sample->pkts_acked;
 	if (sample->rtt_us > 0) {
 		if ((u32)sample->rtt_us < s->base_rtt_us)
 			s->base_rtt_us = sample->rtt_us;
@@ -214,28 +210,3 @@ struct tcp_congestion_ops RULE = {
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = NAME_OF(RULE),
 };
-
-/* For the test that the loaded program is bit-equal to the Rust rule. In a map, because the context
- * can only be read at constant offsets.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct evaluation);
-} evaluated SEC(".maps");
-
-SEC("syscall")
-int evaluate(struct evaluation *evaluation)
-{
-	u32 zero = 0;
-	struct evaluation *copy = bpf_map_lookup_elem(&evaluated, &zero);
-	struct connection c = {};
-
-	if (!copy)
-		return 1;
-	*copy = *evaluation;
-	evaluate_rule(copy, &c);
-	*evaluation = *copy;
-	return 0;
-}

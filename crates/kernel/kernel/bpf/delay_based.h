@@ -38,7 +38,7 @@ static inline void end_slow_start_round(struct tcp_sock *tp, struct subflow *s,
 	if (!window)
 		return;
 	change_window(tp, s, soft_to_fixed(soft_sub(window, c->paths[0].window)));
-	tp->snd_ssthresh = tp->snd_cwnd > floor ? tp->snd_cwnd : floor;
+	tp->snd_ssthresh = MAX(tp->snd_cwnd, floor);
 }
 
 /* Below SHORTEST_RTT, 5 ms, delay is not taken for a queue: there it comes from the hosts as much

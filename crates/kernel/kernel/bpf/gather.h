@@ -81,15 +81,15 @@ static inline void read_path(struct connection *c, u32 k, u32 fields, const stru
 #endif
 #if READS & SINCE_LOSS
 	if (fields & SINCE_LOSS && is_ours)
-		path->since_loss = soft_of(s->since_loss);
+		path->since_loss = soft_of(s->losses.since);
 #endif
 #if READS & BETWEEN_LOSSES
 	if (fields & BETWEEN_LOSSES && is_ours)
-		path->between_losses = soft_of(s->between_losses);
+		path->between_losses = soft_of(s->losses.between);
 #endif
 #if READS & LOSS_INTERVAL
 	if (fields & LOSS_INTERVAL && is_ours)
-		path->loss_interval = s->loss_interval;
+		path->loss_interval = s->losses.interval;
 #endif
 #if READS & MEMORY
 	if (fields & MEMORY && is_ours && s->keeps_memory)
@@ -116,16 +116,10 @@ static inline void read_path(struct connection *c, u32 k, u32 fields, const stru
 static inline void read_siblings(struct connection *c, const struct sock *sk,
 				 const struct mptcp_sock *connection)
 {
-	const struct list_head *head = &connection->conn_list, *node = head->next;
-
-	for (u32 i = 0; i < MAX_WALK && node && node != head && c->count < MAX_PATHS; i++) {
-		const struct mptcp_subflow_context *context = next_sibling(&node, sk, connection);
-
-		if (!context)
-			continue;
+	for_each_sibling(context, sk, connection) {
 		const struct tcp_sock *tp = KERNEL(tcp_sock, context->tcp_sock);
 
-		if (is_coupled(context, tp) &&
+		if (c->count < MAX_PATHS && is_coupled(context, tp) &&
 		    !(coupling == SHARED && is_separate(sk, context->tcp_sock, context->token))) {
 			read_path(c, c->count, SIBLINGS, tp,
 				  (const struct subflow *)tp->inet_conn.icsk_ca_priv);

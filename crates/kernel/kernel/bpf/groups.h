@@ -66,12 +66,7 @@ struct {
 } groups SEC(".maps");
 
 /* Until when the groups are valid, ns of CLOCK_MONOTONIC. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u64);
-} groups_valid SEC(".maps");
+volatile u64 groups_valid SEC(".bss.groups_valid");
 
 static inline u32 token_of(struct sock *sk)
 {
@@ -83,26 +78,18 @@ static inline u32 token_of(struct sock *sk)
 static __noinline void report_delay(struct sock *sk, u32 rtt_us)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct delays *d;
-	struct report *report;
+	struct delays *d = bpf_sk_storage_get(&delays, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct report report = {(u64)sk, tp->tcp_mstamp, token_of(sk)};
 
-	d = bpf_sk_storage_get(&delays, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!d)
 		return;
 	d->sum_us += rtt_us;
 	d->count++;
 	if (tp->tcp_mstamp - d->reported_us < REPORT_US)
 		return;
-	report = bpf_ringbuf_reserve(&reports, sizeof(*report), 0);
-	if (report) {
-		report->subflow = (u64)sk;
-		report->time_us = tp->tcp_mstamp;
-		report->token = token_of(sk);
-		report->rtt_us = d->sum_us / d->count;
-		bpf_ringbuf_submit(report, BPF_RB_NO_WAKEUP);
-	}
-	d->reported_us = tp->tcp_mstamp;
-	d->sum_us = d->count = 0;
+	report.rtt_us = d->sum_us / d->count;
+	bpf_ringbuf_output(&reports, &report, sizeof(report), BPF_RB_NO_WAKEUP);
+	*d = (struct delays){.reported_us = tp->tcp_mstamp};
 }
 
 /* Takes an RTT sample. */
@@ -133,12 +120,7 @@ static inline u32 group_of(const struct sock *sk, u32 token)
 /* Whether two subflows of a connection are known to have different groups. */
 static __noinline bool is_separate(const struct sock *sk, const struct sock *sibling, u32 token)
 {
-	u32 zero = 0;
-	const u64 *valid = bpf_map_lookup_elem(&groups_valid, &zero);
-
-	if (!valid || *valid < bpf_ktime_get_ns())
-		return false;
 	u32 own = group_of(sk, token), other = group_of(sibling, token);
 
-	return own && other && own != other;
+	return own && other && own != other && groups_valid >= bpf_ktime_get_ns();
 }

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "gather.h"
+#include "window.h"
 
 #define SOL_TCP 6
 #define TCP_NOTSENT_LOWAT 25
@@ -57,13 +58,12 @@ const volatile u32 holds_back SEC(".rodata.hold") = 1;
 /* A path that only the buffers hold is tried again after this many times of the lateness. */
 #define RETRY_TIMES 64
 
-/* State that holding a path changes, for when it is released. */
+/* For when a held path is released: TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT and SO_KEEPALIVE that
+ * the socket had.
+ */
 struct hold {
 	u64 since_us;
-	u32 keepalive_time; /* jiffies; 0: the namespace's */
-	u32 keepalive_intvl;
-	u8 keepalive_probes;
-	u8 keepalive;
+	u32 keepalive[4];
 };
 
 struct {
@@ -73,7 +73,8 @@ struct {
 	__type(value, struct hold);
 } held SEC(".maps");
 
-u64 holds_begun, holds_refused;
+/* For `status`. */
+u64 holds_begun SEC(".bss.holds"), holds_refused SEC(".bss.holds");
 
 /* Limits the unsent data to a window; of a path that is later than another to what keeps it busy: a
  * part of a packet may wait for an acknowledgement. The socket's limit takes precedence over its
@@ -83,29 +84,20 @@ static inline void limit_unsent_data(struct sock *sk, bool is_late)
 {
 	const struct net *net = sk->__sk_common.skc_net.net;
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	u64 window = (u64)tp->snd_cwnd * tp->mss_cache;
-	u32 limit;
-
 	/* In slow start the next window is twice this one. */
-	if (tp->snd_cwnd < tp->snd_ssthresh)
-		window *= 2;
-	if (is_late)
-		window = 2 * tp->mss_cache;
-	limit = window < LARGEST_LIMIT ? window : LARGEST_LIMIT;
-	if (net && net->ipv4.sysctl_tcp_notsent_lowat < limit)
-		limit = net->ipv4.sysctl_tcp_notsent_lowat;
+	u64 packets = is_late ? 2 : (u64)tp->snd_cwnd << in_slow_start(tp);
+	u32 limit = MIN(packets * tp->mss_cache, LARGEST_LIMIT);
+
+	if (net)
+		limit = MIN(limit, net->ipv4.sysctl_tcp_notsent_lowat);
 	if (tp->notsent_lowat != limit)
 		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, &limit, sizeof(limit));
 }
 
-static inline u64 unacknowledged(const struct mptcp_sock *connection)
+/* Of this burst so far. */
+static inline u16 burst_units(const struct subflow *s, const struct mptcp_sock *connection)
 {
-	return connection->write_seq - connection->snd_una;
-}
-
-static inline u16 burst_units(const struct mptcp_sock *connection)
-{
-	return connection->write_seq / BURST_UNIT;
+	return connection->write_seq / BURST_UNIT - s->burst_start;
 }
 
 /* Called once per round trip: a burst ends where the connection has little left to send. */
@@ -114,28 +106,24 @@ static inline void note_burst(struct sock *sk)
 	const struct mptcp_sock *connection = mptcp_connection(sk);
 	struct subflow *s = subflow_of(sk);
 	u16 units;
-	u64 little;
 
 	if (!connection)
 		return;
-	units = burst_units(connection) - s->burst_start;
+	units = burst_units(s, connection);
 	if (units > LONGEST_BURST)
 		s->burst_start += units - LONGEST_BURST;
-	little = (u32)connection->sk.icsk_inet.sk.sk_sndbuf / 4;
-	if (little > LITTLE)
-		little = LITTLE;
-	if (unacknowledged(connection) >= little || !units)
+	if (connection->write_seq - connection->snd_una >=
+		    MIN(connection->sk.icsk_inet.sk.sk_sndbuf / 4, LITTLE) ||
+	    !units)
 		return;
 	s->mean_burst = ((u32)s->mean_burst + units) / 2;
-	s->burst_start = burst_units(connection);
+	s->burst_start = connection->write_seq / BURST_UNIT;
 }
 
 /* Bytes of this burst so far, or of earlier ones. */
 static inline u64 burst_bytes(const struct subflow *s, const struct mptcp_sock *connection)
 {
-	u16 units = burst_units(connection) - s->burst_start;
-
-	return (u64)BURST_UNIT * (units > s->mean_burst ? units : s->mean_burst);
+	return (u64)BURST_UNIT * MAX(burst_units(s, connection), s->mean_burst);
 }
 
 /* Time until what the scheduler assigns next has arrived, us: half a round trip, and one for each
@@ -145,27 +133,26 @@ static inline u64 burst_bytes(const struct subflow *s, const struct mptcp_sock *
 static inline u64 arrival_us(const struct tcp_sock *tp, bool is_own)
 {
 	u32 window = tp->snd_cwnd, threshold = tp->snd_ssthresh, eighths = 4;
-	u32 unsent = tp->write_seq - tp->snd_nxt, mss = tp->mss_cache ? tp->mss_cache : 1;
+	u32 unsent = tp->write_seq - tp->snd_nxt, mss = MAX(tp->mss_cache, 1);
 	u32 packets = FRAGMENT_PACKETS + (unsent < (1U << 30) ? unsent / mss : 0);
 	u64 by_window, by_rate;
 
 	if (is_own && BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) >= TCP_CA_Recovery) {
 		packets += tp->packets_out;
-		if (window > threshold)
-			window = threshold;
+		window = MIN(window, threshold);
 	}
 	if (is_own && window >= threshold)
-		window = window / 4;
-	window = window ? window : 1;
+		window /= 4;
+	window = MAX(window, 1);
 	by_rate = tp->rate_delivered ? (u64)packets * tp->rate_interval_us / tp->rate_delivered : 0;
 	for (u32 i = 0; i < 6 && window < threshold && packets > window; i++) {
 		packets -= window;
-		window = 2 * window < threshold ? 2 * window : threshold;
+		window = MIN(2 * window, threshold);
 		eighths += 8;
 	}
 	by_window = (u64)(tp->srtt_us >> 3) * (eighths + 8ULL * packets / window) / 8;
 	/* A held path is not taken to be faster than it was. */
-	return is_held(tp) && by_rate > by_window ? by_rate : by_window;
+	return is_held(tp) ? MAX(by_rate, by_window) : by_window;
 }
 
 /* The most bytes that may be unacknowledged: by the receive window, and by the limit of the send
@@ -179,7 +166,12 @@ static inline u64 largest_buffer(const struct mptcp_sock *connection)
 
 	if (net && !(BPF_CORE_READ_BITFIELD(sk, sk_userlocks) & SOCK_SNDBUF_LOCK))
 		buffer = net->ipv4.sysctl_tcp_wmem[2];
-	return window < buffer ? window : buffer;
+	return MIN(window, buffer);
+}
+
+static inline u64 bytes_per_s(const struct tcp_sock *tp)
+{
+	return 8000000ULL * tp->snd_cwnd * tp->mss_cache / tp->srtt_us;
 }
 
 static inline void set(struct sock *sk, int level, int option, u32 value)
@@ -187,49 +179,35 @@ static inline void set(struct sock *sk, int level, int option, u32 value)
 	bpf_setsockopt(sk, level, option, &value, sizeof(value));
 }
 
+static inline void exchange(struct sock *sk, int level, int option, u32 *value)
+{
+	u32 wanted = *value;
+
+	bpf_getsockopt(sk, level, option, value, sizeof(*value));
+	set(sk, level, option, wanted);
+}
+
+static inline void exchange_keepalive(struct sock *sk, struct hold *kept)
+{
+	exchange(sk, SOL_TCP, TCP_KEEPIDLE, &kept->keepalive[0]);
+	exchange(sk, SOL_TCP, TCP_KEEPINTVL, &kept->keepalive[1]);
+	exchange(sk, SOL_TCP, TCP_KEEPCNT, &kept->keepalive[2]);
+	exchange(sk, SOL_SOCKET, SO_KEEPALIVE, &kept->keepalive[3]);
+}
+
 static __noinline void hold(struct sock *sk)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct hold *kept = bpf_sk_storage_get(&held, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	unsigned long flags = sk->__sk_common.skc_flags;
 	u32 none = 0;
 
 	if (!kept || bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &none, sizeof(none))) {
 		__sync_fetch_and_add(&holds_refused, 1);
 		return;
 	}
-	kept->since_us = tp->tcp_mstamp;
-	kept->keepalive_time = tp->keepalive_time;
-	kept->keepalive_intvl = tp->keepalive_intvl;
-	kept->keepalive_probes = tp->keepalive_probes;
-	kept->keepalive = flags >> bpf_core_enum_value(enum sock_flags, SOCK_KEEPOPEN) & 1;
-	set(sk, SOL_SOCKET, SO_KEEPALIVE, 1);
-	set(sk, SOL_TCP, TCP_KEEPIDLE, 1);
-	set(sk, SOL_TCP, TCP_KEEPINTVL, 1);
-	set(sk, SOL_TCP, TCP_KEEPCNT, MOST_PROBES);
+	*kept = (struct hold){((struct tcp_sock *)sk)->tcp_mstamp, {1, 1, MOST_PROBES, 1}};
+	exchange_keepalive(sk, kept);
 	subflow_of(sk)->is_held = 1;
 	__sync_fetch_and_add(&holds_begun, 1);
-}
-
-/* Sets the keepalive that the socket had. Its times are in jiffies, and one second of them is what
- * hold() has set.
- */
-static inline void restore_keepalive(struct sock *sk, const struct hold *kept)
-{
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	const struct net *net = sk->__sk_common.skc_net.net;
-	u32 second = tp->keepalive_time, time = kept->keepalive_time;
-	u32 interval = kept->keepalive_intvl, probes = kept->keepalive_probes;
-
-	if (!second || second != tp->keepalive_intvl || !net)
-		return;
-	time = time ? time : net->ipv4.sysctl_tcp_keepalive_time;
-	interval = interval ? interval : net->ipv4.sysctl_tcp_keepalive_intvl;
-	set(sk, SOL_TCP, TCP_KEEPIDLE, time / second);
-	set(sk, SOL_TCP, TCP_KEEPINTVL, interval / second);
-	set(sk, SOL_TCP, TCP_KEEPCNT, probes ? probes : net->ipv4.sysctl_tcp_keepalive_probes);
-	if (!kept->keepalive)
-		set(sk, SOL_SOCKET, SO_KEEPALIVE, 0);
 }
 
 /* The kernel goes on to pace a path that was held: its windows would overflow a short queue. */
@@ -237,13 +215,16 @@ static __noinline void release_path(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct hold *kept = bpf_sk_storage_get(&held, sk, 0, 0);
+	u32 idle = 0;
 
 	set(sk, SOL_SOCKET, SO_MAX_PACING_RATE, ~0U);
 	/* The kernel sets the rate at the next acknowledgement of data. */
 	if (tp->srtt_us)
-		sk->sk_pacing_rate = 8000000ULL * tp->snd_cwnd * tp->mss_cache / tp->srtt_us;
-	if (kept)
-		restore_keepalive(sk, kept);
+		sk->sk_pacing_rate = bytes_per_s(tp);
+	/* The application may have set others meanwhile. */
+	bpf_getsockopt(sk, SOL_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	if (kept && idle == 1)
+		exchange_keepalive(sk, kept);
 	subflow_of(sk)->is_held = 0;
 }
 
@@ -252,11 +233,8 @@ static __noinline void release_path(struct sock *sk)
  */
 static inline void end_slow_start_at_queue(struct tcp_sock *tp, const struct subflow *s)
 {
-	u32 threshold_us = s->base_rtt_us / 8;
-
-	threshold_us = threshold_us < 4000 ? 4000 : threshold_us;
-	if (tp->snd_cwnd < tp->snd_ssthresh && s->base_rtt_us != ~0U &&
-	    (tp->srtt_us >> 3) > s->base_rtt_us + threshold_us)
+	if (in_slow_start(tp) && s->base_rtt_us != ~0U &&
+	    (tp->srtt_us >> 3) > s->base_rtt_us + MAX(s->base_rtt_us / 8, 4000))
 		tp->snd_ssthresh = tp->snd_cwnd;
 }
 
@@ -278,19 +256,12 @@ static __noinline void decide_hold(struct sock *sk)
 	if (!s->is_held && sk->sk_max_pacing_rate != ~0UL)
 		return;
 	burst = burst_bytes(s, connection);
-	const struct list_head *head = &connection->conn_list, *node = head->next;
-
-	for (u32 i = 0; i < MAX_WALK && node && node != head; i++) {
-		const struct mptcp_subflow_context *context = next_sibling(&node, sk, connection);
-
-		if (!context)
-			continue;
+	for_each_sibling(context, sk, connection) {
 		const struct tcp_sock *other = KERNEL(tcp_sock, context->tcp_sock);
 
 		if (!is_coupled(context, other) || is_held(other))
 			continue;
-		/* bytes per second */
-		u64 other_rate = 8000000ULL * other->snd_cwnd * other->mss_cache / other->srtt_us;
+		u64 other_rate = bytes_per_s(other);
 
 		rate += other_rate;
 		if (other_rate <= fastest_rate)
@@ -309,8 +280,7 @@ static __noinline void decide_hold(struct sock *sk)
 		end_slow_start_at_queue(tp, s);
 	early = rate * late_us / 1000000;
 	burst /= BURST_SHARE;
-	spare = largest_buffer(connection) / BUFFER_SHARE;
-	spare = burst < spare ? burst : spare;
+	spare = MIN(burst, largest_buffer(connection) / BUFFER_SHARE);
 	if (!s->is_held) {
 		if (early > spare)
 			hold(sk);
@@ -321,7 +291,7 @@ static __noinline void decide_hold(struct sock *sk)
 	 * a handshake has no packet in it, so a path is not released before it has delivered data: Linux
 	 * sends some over it when another has losses.
 	 */
-	spare = tp->snd_cwnd < tp->snd_ssthresh ? spare * 3 / 4 : spare / 2;
+	spare = in_slow_start(tp) ? spare * 3 / 4 : spare / 2;
 	if (!late_us || (early < spare && tp->rate_delivered) ||
 	    (early < burst && kept && tp->tcp_mstamp - kept->since_us > RETRY_TIMES * late_us))
 		release_path(sk);
@@ -338,7 +308,7 @@ static inline void begin_hold(struct sock *sk)
 
 	if (!connection)
 		return;
-	s->burst_start = burst_units(connection);
+	s->burst_start = connection->write_seq / BURST_UNIT;
 	s->mean_burst = 0;
 	if (!sk->sk_max_pacing_rate)
 		release_path(sk);

@@ -3,6 +3,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "soft.h"
 
 /* Types that libbpf's headers expect. */
@@ -15,9 +17,6 @@ typedef s64 __s64;
 typedef u16 __be16;
 typedef u32 __be32;
 typedef u32 __wsum;
-
-enum { false, true };
-typedef _Bool bool;
 
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
@@ -60,10 +59,6 @@ typedef struct {
 
 struct tcp_congestion_ops;
 
-enum sock_flags {
-	SOCK_KEEPOPEN = 0,
-};
-
 struct ns_common {
 	u32 inum;
 };
@@ -71,9 +66,6 @@ struct ns_common {
 struct netns_ipv4 {
 	const struct tcp_congestion_ops *tcp_congestion_control;
 	u32 sysctl_tcp_wmem[3];
-	u32 sysctl_tcp_keepalive_time;
-	u32 sysctl_tcp_keepalive_intvl;
-	u8 sysctl_tcp_keepalive_probes;
 	u32 sysctl_tcp_notsent_lowat;
 };
 
@@ -98,7 +90,6 @@ struct sock_common {
 	u16 skc_num;
 	u16 skc_family;
 	volatile unsigned char skc_state;
-	unsigned long skc_flags;
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
@@ -109,7 +100,6 @@ struct sock {
 	struct sock_common __sk_common;
 	u32 sk_sndbuf;
 	u8 sk_userlocks : 4;
-	u32 sk_pacing_status;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
 };
@@ -145,9 +135,6 @@ struct tcp_sock {
 	u32 data_segs_out;
 	u32 notsent_lowat;
 	u32 write_seq;
-	u32 keepalive_time;
-	u32 keepalive_intvl;
-	u8 keepalive_probes;
 	u32 rate_delivered;
 	u32 rate_interval_us;
 	u8 is_cwnd_limited : 1;
@@ -228,6 +215,9 @@ extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) __ksym;
 extern void *bpf_rdonly_cast(const void *object, u32 btf_id) __ksym;
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
 
 /* A kernel object, read-only: a load from freed or unmapped memory gives 0, not a fault. */
 #define KERNEL(type, object) \

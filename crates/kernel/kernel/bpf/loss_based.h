@@ -27,6 +27,12 @@ static inline void note_round(struct subflow *s, bool ended)
  */
 #define LARGEST_INCREASE (100LL << 32)
 
+/* Inlined it would take as much of the stack again as the connection. */
+static __noinline soft own_increase(const struct connection *c)
+{
+	return increase(0, c);
+}
+
 /* Computes the increase per acknowledged packet; false to fall back to the kernel's Reno. A
  * function of its own, because it takes space on the stack that acknowledgements do not need.
  */
@@ -38,12 +44,8 @@ static __noinline bool compute_increase(struct sock *sk)
 
 	if (!gather(&c, sk, SIBLINGS))
 		return false;
-	per_packet = soft_to_fixed(increase(0, &c));
-	if (per_packet > LARGEST_INCREASE)
-		per_packet = LARGEST_INCREASE;
-	if (per_packet < -LARGEST_INCREASE)
-		per_packet = -LARGEST_INCREASE;
-	s->increase = per_packet;
+	per_packet = soft_to_fixed(own_increase(&c));
+	s->increase = MIN(MAX(per_packet, -LARGEST_INCREASE), LARGEST_INCREASE);
 	s->is_due = 0;
 	return true;
 }

@@ -65,19 +65,15 @@ SEC("syscall")
 int list(void *context)
 {
 	const struct task_struct *task = (const void *)bpf_get_current_task();
-	const struct net *first;
-	struct walk walk;
+	u64 offset = bpf_core_field_offset(struct net, list);
 
-	for (u32 i = 0; i < MAX_ANCESTORS; i++) {
-		const struct task_struct *parent = BPF_CORE_READ(task, real_parent);
+	/* The idle task is its own parent. */
+	for (u32 i = 0; i < MAX_ANCESTORS; i++)
+		task = BPF_CORE_READ(task, real_parent);
+	const struct net *first = BPF_CORE_READ(task, nsproxy, net_ns);
+	struct walk walk = {(const void *)((const char *)first + offset),
+			    BPF_CORE_READ(first, list.prev)};
 
-		if (parent == task)
-			break;
-		task = parent;
-	}
-	first = BPF_CORE_READ(task, nsproxy, net_ns);
-	walk.node = (const void *)((const char *)first + bpf_core_field_offset(struct net, list));
-	walk.head = BPF_CORE_READ(first, list.prev);
 	bpf_loop(MAX_NAMESPACES, visit, &walk, 0);
 	return 0;
 }

@@ -4,6 +4,13 @@
 #include "kernel.h"
 #include "memory.h"
 
+/* Packets since the last loss event, between the two before, and their moving average. */
+struct losses {
+	u32 since;
+	u32 between;
+	soft interval;
+};
+
 /* In the socket's 104 bytes for congestion control, the same for every algorithm. Siblings read it
  * without a lock; each word is written atomically.
  */
@@ -11,8 +18,6 @@ struct subflow {
 	u32 magic; /* MAGIC: the socket runs one of these algorithms */
 	u32 fraction; /* of the window, in addition to snd_cwnd; 2^-32 packets */
 	u32 base_rtt_us;
-	u32 since_loss;
-	u32 between_losses;
 	u32 round_end; /* snd_nxt when this round trip began */
 	u16 round_samples;
 	u16 burst_start; /* connection's write_seq where it last had little to send; BURST_UNIT */
@@ -33,15 +38,12 @@ struct subflow {
 			u32 last_us; /* time of the last acknowledgement */
 		};
 	};
-	soft loss_interval;
+	struct losses losses;
 	union {
 		struct memory memory;
 		struct epoch epoch;
 	};
-	/* before the last loss event, to undo it if the loss was spurious */
-	u32 prior_since_loss;
-	u32 prior_between_losses;
-	soft prior_loss_interval;
+	struct losses prior; /* before the last loss event, to undo it if the loss was spurious */
 	s64 increase; /* per acknowledged packet, since the rule last ran; 2^-32 packets */
 };
 
@@ -64,50 +66,60 @@ static inline struct subflow *subflow_of(struct sock *sk)
  */
 static inline const struct mptcp_sock *mptcp_connection(struct sock *sk)
 {
+	void *data = ((struct inet_connection_sock *)sk)->icsk_ulp_data;
 	const struct mptcp_subflow_context *context;
-	void *data;
 
-	if (!((struct tcp_sock *)sk)->is_mptcp)
-		return NULL;
-	data = ((struct inet_connection_sock *)sk)->icsk_ulp_data;
-	if (!data)
+	if (!((struct tcp_sock *)sk)->is_mptcp || !data)
 		return NULL;
 	context = KERNEL(mptcp_subflow_context, data);
 	if (!BPF_CORE_READ_BITFIELD(context, mp_capable) && !BPF_CORE_READ_BITFIELD(context, mp_join))
 		return NULL;
-	if (!context->conn)
-		return NULL;
-	return KERNEL(mptcp_sock, context->conn);
+	return context->conn ? KERNEL(mptcp_sock, context->conn) : NULL;
+}
+
+/* The socket's cookie; for Multipath TCP the connection's. */
+static inline u64 cookie_of(const struct sock *sk, const struct mptcp_sock *connection)
+{
+	return (connection ? &connection->sk.icsk_inet.sk : sk)->__sk_common.skc_cookie.counter;
+}
+
+struct walk {
+	const struct list_head *node;
+	u32 i;
+};
+
+static inline bool is_open(const struct walk *walk, const struct mptcp_sock *connection)
+{
+	return walk->i < MAX_WALK && walk->node && walk->node != &connection->conn_list;
 }
 
 /* Advances along the list of a connection's subflows; NULL where the entry is sk's own, or none of
  * this connection: it is not locked, and the list may change during the walk.
  */
 static inline const struct mptcp_subflow_context *
-next_sibling(const struct list_head **node, const struct sock *sk,
-	     const struct mptcp_sock *connection)
+next_sibling(struct walk *walk, const struct sock *sk, const struct mptcp_sock *connection)
 {
 	u64 offset = bpf_core_field_offset(struct mptcp_subflow_context, node);
 	const struct mptcp_subflow_context *context =
-		KERNEL(mptcp_subflow_context, (const char *)*node - offset);
+		KERNEL(mptcp_subflow_context, (const char *)walk->node - offset);
 	const struct sock *sibling = context->tcp_sock;
 
-	*node = context->node.next;
+	walk->node = context->node.next;
 	if (!sibling || sibling == sk || (const void *)context->conn != connection)
 		return NULL;
 	return context;
 }
 
+/* `context` is that of each sibling in turn. */
+#define for_each_sibling(context, sk, connection) \
+	for (struct walk walk = {(connection)->conn_list.next}; is_open(&walk, connection); walk.i++) \
+		for (const struct mptcp_subflow_context *context = next_sibling(&walk, sk, connection); \
+		     context; context = NULL)
+
 /* Whether another subflow of the connection runs one of these algorithms. */
 static inline bool has_sibling_of_ours(const struct sock *sk, const struct mptcp_sock *connection)
 {
-	const struct list_head *head = &connection->conn_list, *node = head->next;
-
-	for (u32 i = 0; i < MAX_WALK && node && node != head; i++) {
-		const struct mptcp_subflow_context *context = next_sibling(&node, sk, connection);
-
-		if (!context)
-			continue;
+	for_each_sibling(context, sk, connection) {
 		const struct tcp_sock *tp = KERNEL(tcp_sock, context->tcp_sock);
 
 		if (((const struct subflow *)tp->inet_conn.icsk_ca_priv)->magic == MAGIC)

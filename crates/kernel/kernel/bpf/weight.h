@@ -14,13 +14,6 @@ struct {
 	__type(value, soft);
 } weights SEC(".maps");
 
-static inline u64 cookie_of(const struct sock *sk, const struct mptcp_sock *connection)
-{
-	if (connection)
-		return connection->sk.icsk_inet.sk.__sk_common.skc_cookie.counter;
-	return sk->__sk_common.skc_cookie.counter;
-}
-
 static inline void own_weight(struct connection *c, const struct sock *sk,
 			      const struct mptcp_sock *connection)
 {

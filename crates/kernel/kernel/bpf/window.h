@@ -33,13 +33,9 @@ static inline bool window_limited(struct tcp_sock *tp)
 static inline void change_window(struct tcp_sock *tp, struct subflow *s, s64 change)
 {
 	s64 window = ((s64)tp->snd_cwnd << 32 | s->fraction) + change;
-	s64 least = tp->snd_cwnd < min_ssthresh ? tp->snd_cwnd : min_ssthresh;
-	s64 largest = tp->snd_cwnd_clamp < MAX_WINDOW ? tp->snd_cwnd_clamp : MAX_WINDOW;
+	s64 least = MIN(tp->snd_cwnd, min_ssthresh), largest = MIN(tp->snd_cwnd_clamp, MAX_WINDOW);
 
-	if (window < least << 32)
-		window = least << 32;
-	if (window > largest << 32)
-		window = largest << 32;
+	window = MIN(MAX(window, least << 32), largest << 32);
 	tp->snd_cwnd = (u64)window >> 32;
 	s->fraction = (u32)window;
 	if (in_slow_start(tp))

@@ -52,7 +52,7 @@ impl Grouper {
             reports: builder.build().context("cannot read the delays")?,
             received,
             groups: map("groups")?,
-            valid: map("groups_valid")?,
+            valid: map(".bss.groups_valid")?,
             decisions: Decisions::default(),
         })
     }

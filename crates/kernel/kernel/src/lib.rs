@@ -43,5 +43,5 @@ pub use connections::{Connection, Lister, Subflow, connections};
 pub use groups::{Grouper, Groups};
 pub use load::{Cost, Loaded, costs, ensure_pinnable, load, replace, set_weight};
 pub use namespaces::{Namespace, namespaces, outdated, path_of, refresh, set_default};
-pub use registrations::{Registration, registrations, unpin};
+pub use registrations::{Holds, Registration, registrations, unpin};
 pub use stalls::causes;

@@ -175,12 +175,9 @@ impl Loaded {
 
 /// The statistics of each program of a loaded object.
 pub fn costs(object: &Object) -> Result<Vec<Cost>> {
-    let mut ours = Vec::new();
-    for program in object.progs() {
-        if program.autoload() {
-            ours.push(libbpf_rs::Program::id_from_fd(program.as_fd())?);
-        }
-    }
+    let ids = object.progs();
+    let ids = ids.map(|program| libbpf_rs::Program::id_from_fd(program.as_fd()));
+    let ours = ids.collect::<libbpf_rs::Result<Vec<u32>>>()?;
     Ok(ProgInfoIter::default()
         .filter(|info| ours.contains(&info.id))
         .map(|info| Cost {
@@ -210,18 +207,11 @@ fn load_object(open: OpenObject, name: &str) -> Result<Object> {
     open.load().with_context(rejected)
 }
 
-/// The object with its parameters set, without the program and the map that only tests use.
+/// The object with its parameters set.
 fn open(choice: &Choice) -> Result<OpenObject> {
     let mut open = ObjectBuilder::default().open_memory(choice.program.object)?;
-    for mut program in open
-        .progs_mut()
-        .filter(|program| program.name() == "evaluate")
-    {
-        program.set_autoload(false);
-    }
     for mut map in open.maps_mut() {
         match map.name().to_str() {
-            Some("evaluated") => map.set_autocreate(false)?,
             Some(".rodata.parameters") => {
                 let values = choice.algorithm.values().iter();
                 let bits = values.flat_map(|&value| Soft::from_f64(value).to_bits().to_ne_bytes());
@@ -242,7 +232,7 @@ fn open(choice: &Choice) -> Result<OpenObject> {
                 };
                 initialise(&mut map, &coupling.to_ne_bytes())?;
             }
-            Some("delays" | "reports" | "groups" | "groups_valid") => {
+            Some("delays" | "reports" | "groups") => {
                 map.set_autocreate(choice.algorithm.coupling() == Coupling::Shared)?;
             }
             Some(".rodata.about") => {

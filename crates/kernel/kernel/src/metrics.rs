@@ -57,6 +57,7 @@ pub fn text() -> Result<String> {
     let mut registry = Registry::with_prefix("anabranch");
 
     let loaded = Gauges::<Loaded>::default();
+    let [begun, refused] = [(); 2].map(|()| Gauges::<Program>::default());
     for one in &known {
         let labels = Loaded {
             algorithm: one.name.to_owned(),
@@ -66,8 +67,18 @@ pub fn text() -> Result<String> {
             pinned: one.pinned.to_string(),
         };
         loaded.get_or_create(&labels).inc();
+        let Some(holds) = one.holds else { continue };
+        let labels = Program {
+            algorithm: labels.algorithm,
+            program: labels.program,
+        };
+        begun.get_or_create(&labels).inc_by(holds.begun as f64);
+        refused.get_or_create(&labels).inc_by(holds.refused as f64);
     }
     registry.register("loaded", "Programs in the kernel", loaded);
+    registry.register("holds_begun", "Times that a path was held back", begun);
+    let help = "Times that the kernel refused to hold a path back";
+    registry.register("holds_refused", help, refused);
 
     let defaults = Gauges::<Program>::default();
     for one in namespaces()? {

@@ -1,5 +1,6 @@
 //! Programs in the kernel under our names: registered or still in use, ours or another program's.
 
+use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,12 +31,40 @@ pub struct Registration {
     pub parameters: Option<String>,
     /// The version of anabranch-kernel that loaded it; `None` if foreign.
     pub version: Option<String>,
+    /// Paths that it held back since it was loaded; `None` if foreign.
+    pub holds: Option<Holds>,
     /// Id of its struct_ops map, by which [`Subflow`](crate::Subflow) and
     /// [`Namespace`](crate::Namespace) refer to it.
     pub id: u32,
     /// Id of the link that registers it; `None` if the map itself is registered.
     #[serde(skip)]
     link: Option<u32>,
+}
+
+/// Times at which a program found that a path is to be held back.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Holds {
+    /// The path was held back.
+    pub begun: u64,
+    /// The kernel refused, and the path is used as without hold-back.
+    pub refused: u64,
+}
+
+impl Holds {
+    /// Reads the map `.bss.holds` of `bpf/hold.h`.
+    fn read(value: &[u8]) -> Option<Holds> {
+        let long = |at: usize| {
+            value
+                .get(at..at + 8)?
+                .try_into()
+                .ok()
+                .map(u64::from_ne_bytes)
+        };
+        Some(Holds {
+            begun: long(0)?,
+            refused: long(8)?,
+        })
+    }
 }
 
 impl Registration {
@@ -75,7 +104,11 @@ pub fn registrations() -> Vec<Registration> {
             };
             let link = links.iter().find(|(id, _)| *id == map.id);
             let registered = link.is_some() || value.as_deref().is_some_and(is_in_use);
-            let ours = value.as_deref().and_then(|value| about(value, &programs));
+            let maps = value.as_deref().map(|value| maps_of(value, &programs));
+            let maps = maps.unwrap_or_default();
+            let of = |name: &str| maps.iter().find(|(map, _)| map.name() == name);
+            let ours = of(".rodata.about").and_then(|(_, value)| about(value));
+            let holds = of(".bss.holds").and_then(|(_, value)| Holds::read(value));
             let foreign = registered && value.is_some() && ours.is_none();
             let (version, parameters) = ours.unzip();
             Some(Registration {
@@ -85,6 +118,7 @@ pub fn registrations() -> Vec<Registration> {
                 foreign,
                 parameters,
                 version,
+                holds: holds.filter(|_| !foreign),
                 id: map.id,
                 link: link.map(|&(_, id)| id),
             })
@@ -159,16 +193,21 @@ fn is_in_use(value: &[u8]) -> bool {
     value.get(4..8) == Some(&1u32.to_ne_bytes()[..])
 }
 
-/// Version and algorithm that `load` wrote into `about` of `bpf/coupled.bpf.c`. The value of the
-/// struct_ops map has the ids of its programs, and these have `about` among their maps.
-fn about(value: &[u8], programs: &[ProgramInfo]) -> Option<(String, String)> {
+/// Maps of a registered program, with their values. The value of the struct_ops map has the ids of
+/// its programs.
+fn maps_of(value: &[u8], programs: &[ProgramInfo]) -> Vec<(MapHandle, Vec<u8>)> {
     let is_word = |id: u32| {
         let word = u64::from(id).to_ne_bytes();
         value.chunks_exact(8).any(|chunk| chunk == word)
     };
-    let ours = programs.iter().find(|program| is_word(program.id))?;
-    let mut maps = ours.map_ids.iter().filter_map(|&id| lookup(id));
-    let (_, text) = maps.find(|(map, _)| map.name() == ".rodata.about")?;
+    // Any of them uses only some of the maps.
+    let own = programs.iter().filter(|program| is_word(program.id));
+    let ids: BTreeSet<u32> = own.flat_map(|program| &program.map_ids).copied().collect();
+    ids.into_iter().filter_map(lookup).collect()
+}
+
+/// Version and algorithm that `load` wrote into `about` of `bpf/coupled.bpf.c`.
+fn about(text: &[u8]) -> Option<(String, String)> {
     let text = text.split(|&byte| byte == 0).next()?;
     let (version, parameters) = str::from_utf8(text).ok()?.split_once(' ')?;
     Some((version.to_owned(), parameters.to_owned()))

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use anabranch_kernel::doctor::Check;
 use anabranch_kernel::{
-    Cause, Connection, Namespace, PROGRAMS, Registration, causes, namespaces, pins, registered,
-    registrations,
+    Cause, Connection, Holds, Namespace, PROGRAMS, Registration, causes, namespaces, pins,
+    registered, registrations,
 };
 use anyhow::Result;
 use serde::Serialize;
@@ -39,6 +39,8 @@ pub struct Registered {
     id: Option<u32>,
     /// Owner, if another program registered it, and the command that ends it.
     foreign: Option<String>,
+    /// Paths that it held back since it was loaded.
+    holds: Option<Holds>,
 }
 
 /// A network namespace whose default is one of the algorithms.
@@ -73,6 +75,7 @@ impl Status {
                     parameters: known.and_then(|one| one.parameters.clone()),
                     version: known.and_then(|one| one.version.clone()),
                     id: known.map(|one| one.id),
+                    holds: known.and_then(|one| one.holds),
                     foreign: known
                         .filter(|one| one.foreign)
                         .map(Registration::foreign_text),
@@ -110,6 +113,7 @@ impl Status {
             [] => "registered: none\n".to_owned(),
             names => format!("registered: {}\n", names.join(", ")),
         };
+        text.extend(self.registered.iter().filter_map(Registered::holds_text));
         for foreign in self
             .registered
             .iter()
@@ -133,6 +137,21 @@ impl Status {
             }
         }
         text
+    }
+}
+
+impl Registered {
+    /// Line about the paths that it held back, if there was any.
+    fn holds_text(&self) -> Option<String> {
+        let (name, Holds { begun, refused }) = (self.name, self.holds?);
+        let refusals = match refused {
+            0 if begun == 0 => return None,
+            0 => String::new(),
+            _ => format!(
+                "; the kernel refused {refused} times, and those paths are used as without hold-back"
+            ),
+        };
+        Some(format!("{name} held a path back {begun} times{refusals}\n"))
     }
 }
 

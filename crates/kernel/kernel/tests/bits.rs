@@ -118,7 +118,7 @@ fn the_programs_in_the_kernel_are_bit_equal_to_the_rules() {
     let mut evaluated: Vec<_> = choices()
         .into_iter()
         .map(|choice| {
-            let object = only_evaluate(&choice);
+            let object = evaluator(choice.program.name);
             let evaluate = move |evaluation: &mut Evaluation| {
                 let program = object
                     .progs_mut()
@@ -137,19 +137,10 @@ fn the_programs_in_the_kernel_are_bit_equal_to_the_rules() {
     compare(&mut evaluated);
 }
 
-/// The algorithm's object with only `evaluate` loaded and nothing registered.
-fn only_evaluate(choice: &Choice) -> Object {
-    let mut open = ObjectBuilder::default()
-        .open_memory(choice.program.object)
-        .unwrap();
-    for mut program in open.progs_mut() {
-        let is_evaluate = program.name() == "evaluate";
-        program.set_autoload(is_evaluate);
-    }
-    for mut map in open.maps_mut() {
-        let is_registered = map.name() == choice.program.name;
-        map.set_autocreate(!is_registered).unwrap();
-    }
+/// The loaded program that evaluates a rule.
+fn evaluator(name: &str) -> Object {
+    let object = format!("{}/evaluate-{name}.o", env!("OUT_DIR"));
+    let open = ObjectBuilder::default().open_file(object).unwrap();
     open.load().unwrap()
 }
 

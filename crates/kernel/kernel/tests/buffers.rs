@@ -1,5 +1,6 @@
 //! Send buffers and unsent data of the subflows of a connection.
 
+use std::fs;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpStream};
 use std::process::Command;
@@ -10,8 +11,10 @@ use std::time::Duration;
 
 use crate::common::middlebox::Middlebox;
 use crate::common::network::{Host, Network, PORT, connect, send_for};
+use crate::common::program::run;
 use crate::common::{can_load, lock_names, wait_until};
 use anabranch_kernel::load;
+use serde_json::Value;
 
 /// Payload of a packet of 1500 bytes.
 const PAYLOAD: u64 = 1448;
@@ -188,6 +191,58 @@ fn a_path_is_held_before_its_first_fragment_and_used_where_the_fast_one_dies() {
         woken > 0,
         "nothing over the slow path after the fast one died"
     );
+}
+
+/// The kernel refuses the storage of a socket beyond the limit of its namespace, 0 bytes: then the
+/// slow path is used, as without hold-back, whose fragments are more than a packet.
+#[test]
+fn status_says_how_often_paths_were_held_back_and_how_often_the_kernel_refused() {
+    if !can_load() {
+        return;
+    }
+    let _lock = lock_names();
+    for refuses in [false, true] {
+        let network = Network::new(0, None);
+        let _sink = network.sink();
+        let (packets, _links) = unequal(&network, &Arc::default());
+        let limit = "/proc/sys/net/core/optmem_max"; // of a namespace since Linux 6.8
+        let is_set = network.inside(Host::Client, move || {
+            !refuses || fs::write(limit, "0").is_ok()
+        });
+        if !is_set {
+            return;
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let _loaded = load(&"lia".parse().unwrap()).unwrap();
+        let sender = sends(&network, &stop);
+        thread::sleep(Duration::from_millis(3500));
+        let used = packets.load(Relaxed) > 0;
+        let (text, document) = (run(&["status"]), run(&["status", "--json"]));
+        let metrics = run(&["metrics", "--once"]);
+        stop.store(true, Relaxed);
+        sender.join().unwrap();
+        assert_eq!(used, refuses, "the slow path is used");
+        let document: Value = serde_json::from_str(&document).unwrap();
+        let holds = &document["registered"][0]["holds"];
+        let [begun, refused] = ["begun", "refused"].map(|key| holds[key].as_u64().unwrap());
+        assert_eq!((begun > 0, refused > 0), (!refuses, refuses), "{holds}");
+        let line = text.lines().nth(1).unwrap();
+        println!("{line}");
+        assert!(line.starts_with("lia held a path back "), "{line}");
+        assert_eq!(
+            line.contains(" 0 times; the kernel refused "),
+            refuses,
+            "{line}"
+        );
+        // The sender goes on meanwhile.
+        for (name, count) in [("begun", begun), ("refused", refused)] {
+            let start =
+                format!("anabranch_holds_{name}{{algorithm=\"lia\",program=\"registered\"}} ");
+            let mut counts = metrics.lines().filter_map(|line| line.strip_prefix(&start));
+            let counted: f64 = counts.next().unwrap().parse().unwrap();
+            assert_eq!(counted > 0.0, count > 0, "{name}: {metrics}");
+        }
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
 /* The rule's header compiled for this machine, for tests/bits.rs. */
-#include "../bpf/evaluation.h"
+#include "common/evaluation.h"
 
 void evaluate(struct evaluation *evaluation)
 {

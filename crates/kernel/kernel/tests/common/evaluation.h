@@ -1,7 +1,7 @@
 /* A connection, and the rule's results for its path r. Tests compare them with the Rust rule. */
 #pragma once
 
-#include "rule.h"
+#include "../../bpf/rule.h"
 
 struct evaluated_path {
 	soft window;
