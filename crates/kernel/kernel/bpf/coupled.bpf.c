@@ -70,7 +70,9 @@ void BPF_PROG(init, struct sock *sk)
 SEC("struct_ops")
 u32 BPF_PROG(sndbuf_expand, struct sock *sk)
 {
-	return holds_back && mptcp_connection(sk) ? BUFFER_WINDOWS : KERNELS_WINDOWS;
+	bool is_early = holds_back && mptcp_connection(sk) && !subflow_of(sk)->is_late;
+
+	return is_early ? BUFFER_WINDOWS : KERNELS_WINDOWS;
 }
 
 SEC("struct_ops")

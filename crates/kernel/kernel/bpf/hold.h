@@ -235,7 +235,7 @@ static inline void end_slow_start_at_queue(struct tcp_sock *tp, const struct sub
 {
 	if (in_slow_start(tp) && s->base_rtt_us != ~0U &&
 	    (tp->srtt_us >> 3) > s->base_rtt_us + MAX(s->base_rtt_us / 8, 4000))
-		tp->snd_ssthresh = tp->snd_cwnd;
+		tp->snd_ssthresh = MAX(tp->snd_cwnd, min_ssthresh);
 }
 
 /* Holds or releases a path. The reference is the fastest of the siblings that are coupled and not
@@ -275,6 +275,7 @@ static __noinline void decide_hold(struct sock *sk)
 	}
 	own_us = arrival_us(tp, true);
 	late_us = rate && own_us > fastest_us ? own_us - fastest_us : 0;
+	s->is_late = late_us > 0;
 	limit_unsent_data(sk, late_us > 0);
 	if (late_us)
 		end_slow_start_at_queue(tp, s);
