@@ -123,7 +123,6 @@ def test_an_algorithm_that_only_the_kernel_has_is_one_there(
         (["--algorithm", "generalized"], "load it with `anabranch-kernel load generalized`"),
         (["--algorithm", "balia:cap=inf"], "parameters are set when an algorithm is loaded"),
         (["--set", "tcp.scheduler=round-robin"], "round-robin is not available on kernel"),
-        (["--set", "tcp.ecn=true"], "tcp.ecn: ECN is not available on kernel"),
         (["--set", "tcp.scheduler=ecf"], "ecf is not available on kernel"),
     ],
 )

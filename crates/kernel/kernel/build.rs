@@ -29,7 +29,12 @@ fn main() -> Result<()> {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-changed=benches/peers.bpf.c");
     println!("cargo::rerun-if-changed=tests/rules");
-    for source in ["foreign.bpf.c", "evaluate.bpf.c", "evaluation.h"] {
+    for source in [
+        "foreign.bpf.c",
+        "pace.bpf.c",
+        "evaluate.bpf.c",
+        "evaluation.h",
+    ] {
         println!("cargo::rerun-if-changed=tests/common/{source}");
     }
     ensure!(
@@ -41,6 +46,7 @@ fn main() -> Result<()> {
     compile("bpf/namespaces.bpf.c", "namespaces", &[])?;
     compile("benches/peers.bpf.c", "peers", &[])?;
     compile("tests/common/foreign.bpf.c", "foreign", &[])?;
+    compile("tests/common/pace.bpf.c", "pace", &[])?;
     let uninitialised = ["-DRULE=uninitialised", "-Itests"].map(String::from);
     compile("bpf/coupled.bpf.c", "uninitialised", &uninitialised)?;
 

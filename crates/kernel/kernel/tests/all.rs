@@ -6,6 +6,7 @@ mod command_line;
 mod common;
 mod coupling;
 mod foreign;
+mod held;
 mod hostile;
 mod like_reno;
 mod mp_fail;

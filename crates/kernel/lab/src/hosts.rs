@@ -10,7 +10,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{fs, io, thread};
 
-use anabranch_scenario::{DISTRIBUTIONS_RMEM_MAX_BYTES, Flow, Recovery, RtoFloor, Scenario, Tcp};
+use anabranch_scenario::{
+    DISTRIBUTIONS_RMEM_MAX_BYTES, Ecn, Flow, Recovery, RtoFloor, Scenario, Tcp,
+};
 use anabranch_sockets::algorithms;
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
@@ -362,6 +364,7 @@ fn parameters(tcp: &Tcp) -> Result<(), Error> {
     for (parameter, value) in parameters {
         set_sysctl(parameter, value)?;
     }
+    set_ecn(tcp.ecn)?;
     if mptcp_available() {
         set_sysctl("mptcp/enabled", "1")?;
     }
@@ -375,6 +378,25 @@ fn parameters(tcp: &Tcp) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Sets whether connections of the calling thread's namespace use ECN.
+fn set_ecn(ecn: Ecn) -> Result<(), Error> {
+    let value = match ecn {
+        Ecn::Off => "0",
+        Ecn::Classic => "1",
+        Ecn::Accurate => "3",
+    };
+    let set = set_sysctl("ipv4/tcp_ecn", value);
+    match ecn {
+        Ecn::Accurate => set.map_err(|_| {
+            Error::new(
+                "tcp.ecn: \"accurate\" is not available on this kernel, which refuses \
+                 net.ipv4.tcp_ecn = 3; set it to true, or run it with --on sim or quic",
+            )
+        }),
+        _ => set,
+    }
 }
 
 /// Makes an algorithm the namespace's default, for sockets that don't choose one. The kernel

@@ -150,11 +150,6 @@ fn unsupported_scenarios_are_errors_of_one_line() {
             "flows.m.workload: a media source is not available on kernel",
         ),
         (
-            format!("tcp.ecn = true\n{TWO_LINKS}"),
-            None,
-            "tcp.ecn: ECN is not available on kernel; run it with --on sim or quic",
-        ),
-        (
             format!("{one}\n[[flows]]\nname = \"p\"\npaths = [[\"A\"]]\npacket_bytes = 900"),
             None,
             "flows.p.packet_bytes: a packet size of its own is not available on kernel",

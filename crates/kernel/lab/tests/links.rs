@@ -2,6 +2,7 @@
 
 use crate::common::{can_create_hosts, file};
 use anabranch_lab::Lab;
+use anabranch_lab::hosts::{Host, set_sysctl};
 use anabranch_lab::network::capture::Capture;
 use anabranch_scenario::Scenario;
 
@@ -71,6 +72,66 @@ fn queues_that_drop_on_departure_are_as_short_in_real_time() {
         fq_codel.1 < 0.005 + 0.0024 + 0.002 && fq_codel.2 > 0,
         "{fq_codel:?}"
     );
+}
+
+/// CoDel marks once the delay was above 5 ms for 100 ms. At 10 Mbps and an RTT of 20 ms 5 ms are
+/// 21 packets of window, and 100 ms are four rounds more: the window is halved at about 25, and
+/// grows back by 12 or 13 packets in as many rounds of 22 ms, 0.3 s: 13 times in 4 s. Without ECN
+/// CoDel drops instead. Subflows of Multipath TCP negotiate ECN each by itself.
+#[test]
+fn packets_that_are_ecn_capable_are_marked_instead_of_dropped_and_halve_the_window() {
+    if !can_create_hosts() {
+        return;
+    }
+    let text = |ecn: bool, paths: &str| {
+        format!(
+            "algorithm = 'reno'
+             measure = {{ duration_s = 6, warmup_s = 2 }}
+             tcp = {{ ecn = {ecn}, receive_buffer_packets = 1000 }}
+             links.L = {{ rate_mbps = 10, delay_ms = 10, queue.codel = {{}} }}
+             links.M = {{ rate_mbps = 10, delay_ms = 10, queue.codel = {{}} }}
+             flows = [{{ name = 'f', paths = {paths} }}]"
+        )
+    };
+    let run = |ecn, paths| {
+        let scenario = scenario(&text(ecn, paths));
+        let lab = Lab::build(&scenario, 1, None).unwrap();
+        lab.run(()).unwrap().record
+    };
+    for paths in ["[['L']]", "[['L'], ['M']]"] {
+        let record = run(true, paths);
+        let rows = &record.paths;
+        for path in 0..rows.len() {
+            let (marked, events) = (rows.marked_packets[path], rows.mark_events[path]);
+            println!("{paths}, path {path}: {marked} marks, {events} reductions");
+            assert_eq!(rows.loss_probability[path], 0.0, "{paths}, path {path}");
+            assert!((9..=20).contains(&events), "{events} reductions");
+            assert!(marked >= events && record.links.marked_packets[path] >= marked);
+            assert_eq!(rows.retransmitted_packets[path], 0);
+            assert!(record.links.queue_ms[path] < 12.0);
+        }
+    }
+    let record = run(false, "[['L']]");
+    assert!(record.paths.lost_aqm[0] > 0 && record.paths.marked_packets[0] == 0);
+}
+
+#[test]
+fn accurate_ecn_is_refused_where_the_kernel_has_none() {
+    if !can_create_hosts() {
+        return;
+    }
+    let text = KINDS.replace("trace_file = \"TRACE\"", "rate_mbps = 6");
+    let scenario = scenario(&format!("tcp.ecn = 'accurate'\n{text}"));
+    // Of new namespaces: that of this machine has its own.
+    let has_it = Host::new()
+        .unwrap()
+        .within(|| Ok(set_sysctl("ipv4/tcp_ecn", "3").is_ok()));
+    let built = Lab::build(&scenario, 1, None).map(drop);
+    let refusal = built.map_err(|error| error.to_string()).err();
+    let expected = "tcp.ecn: \"accurate\" is not available on this kernel, which refuses \
+                    net.ipv4.tcp_ecn = 3; set it to true, or run it with --on sim or quic";
+    let is_refused = !has_it.unwrap();
+    assert_eq!(refusal.as_deref(), is_refused.then_some(expected));
 }
 
 #[test]

@@ -129,7 +129,7 @@ table! {
         loss_probability: f64, "lost packets of every cause over sent packets";
         loss_events: u64, "reductions of the window after losses, at most one per round trip";
         marked_packets: u64, "data packets that arrived marked by a link (ECN)";
-        mark_events: u64, "reductions of the window after marks, at most one per round trip";
+        mark_events: u64, "reductions of the window after marks, at most one per round trip; on kernel of classic ECN";
         retransmitted_packets: u64, "data packets sent again over this path";
         timeouts: u64, "retransmission timeouts";
         spurious_timeouts: u64, "timeouts undone because nothing was lost; 0 on kernel, which does not report them";

@@ -49,7 +49,7 @@ const PACKETS: &[&str] = &["sim", "quic", "kernel"];
 
 features! {
     NewReno = "newreno", "tcp.recovery", on: &["sim", "kernel", "fluid", "equilibrium"];
-    Ecn = "ECN", "tcp.ecn", on: VIRTUAL;
+    Ecn = "ECN", "tcp.ecn", on: PACKETS;
     Codel = "codel", "links.*.queue", on: PACKETS;
     FqCodel = "fq_codel", "links.*.queue", on: PACKETS;
     Pie = "pie", "links.*.queue", on: PACKETS;

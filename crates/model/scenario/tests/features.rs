@@ -180,10 +180,16 @@ fn a_scenario_without_features_runs_on_every_backend() {
 
 #[test]
 fn a_refusal_names_every_backend_of_packets_that_runs_the_scenario() {
-    let set = [("tcp.ecn".to_owned(), "true".to_owned())];
+    let refusal = |key: &str, value: &str, backend| {
+        scenario(&[(key.to_owned(), value.to_owned())]).refusal(backend)
+    };
     assert_eq!(
-        scenario(&set).refusal("kernel").as_deref(),
-        Some("tcp.ecn: ECN is not available on kernel; run it with --on sim or quic")
+        refusal("links.L.queue", "{ dualpi2 = {} }", "kernel").as_deref(),
+        Some("links.L.queue: dualpi2 is not available on kernel; run it with --on sim or quic")
+    );
+    assert_eq!(
+        refusal("tcp.ecn", "true", "fluid").as_deref(),
+        Some("tcp.ecn: ECN is not available on fluid; run it with --on sim, quic or kernel")
     );
 }
 

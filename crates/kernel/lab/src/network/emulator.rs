@@ -13,7 +13,7 @@ use anabranch_scenario::{Path, Scenario};
 use crate::error::Error;
 use crate::hosts;
 use crate::network::ledger::{Ledger, SequenceRange};
-use crate::network::packet::{Packet, Segment, destination, flow};
+use crate::network::packet::{Ecn, Packet, Segment, destination, flow};
 
 /// A device that sends and receives packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,9 +118,10 @@ enum Direction {
     Return { row: usize },
 }
 
-/// None is marked: the lab's packets are not ECN-capable.
 impl Mark for Transit {
-    fn mark(&mut self) {}
+    fn mark(&mut self) {
+        self.packet.mark();
+    }
 }
 
 impl<T: Tap> Emulator<T> {
@@ -242,7 +243,9 @@ impl<T: Tap> Emulator<T> {
                     range,
                 } => {
                     if let Some(range) = range {
-                        self.paths[row].ledger.delivered(&range, due - sent_at);
+                        let is_marked = packet.ecn() == Ecn::Marked;
+                        let ledger = &mut self.paths[row].ledger;
+                        ledger.delivered(&range, due - sent_at, is_marked);
                     }
                     Device::Server
                 }
@@ -298,7 +301,7 @@ impl<T: Tap> Emulator<T> {
             } else {
                 0
             },
-            ecn_capable: false,
+            ecn_capable: transit.packet.ecn() != Ecn::NotCapable,
             low_delay: false,
             packet: transit,
         };

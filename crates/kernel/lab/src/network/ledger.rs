@@ -2,6 +2,7 @@
 //! does not report them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::mem;
 
 use anabranch_net::{Cause, Time};
 use anabranch_scenario::recorder::PathTotals;
@@ -26,6 +27,8 @@ struct Stream {
     /// Ranges that links dropped and that have not arrived since: number of bytes by first byte.
     missing: BTreeMap<u64, u32>,
     loss: Option<LossEvent>,
+    /// Whether a packet has arrived marked since the sender last said that it has reduced.
+    is_marked: bool,
 }
 
 /// Losses to which the sender responds with one reduction of its window.
@@ -68,6 +71,8 @@ impl Ledger {
             .entry(segment.port)
             .or_insert_with(|| Stream::new(segment.sequence));
         let range = stream.send(segment);
+        let answers = segment.has_reduced && mem::take(&mut stream.is_marked);
+        self.totals.mark_events += u64::from(answers);
         self.totals.sent_packets += 1;
         self.totals.retransmitted_packets += u64::from(!range.is_new);
         Some(range)
@@ -82,7 +87,14 @@ impl Ledger {
     }
 
     /// A segment reaches the receiver, `delay` after it was sent.
-    pub fn delivered(&mut self, range: &SequenceRange, delay: Time) {
+    pub fn delivered(&mut self, range: &SequenceRange, delay: Time, is_marked: bool) {
+        if is_marked {
+            self.totals.marked_packets += 1;
+            let stream = self.streams.get_mut(&range.port);
+            stream
+                .into_iter()
+                .for_each(|stream| stream.is_marked = true);
+        }
         let bytes = match self.streams.get_mut(&range.port) {
             Some(stream) if !range.is_new => stream.repair(range),
             _ => u64::from(range.bytes),
@@ -101,6 +113,7 @@ impl Stream {
             next: (1 << 32) + u64::from(sequence),
             missing: BTreeMap::new(),
             loss: None,
+            is_marked: false,
         }
     }
 
@@ -162,20 +175,25 @@ impl Stream {
 mod tests {
     use super::*;
 
-    /// Sends a segment of 100 bytes; sequence numbers wrap soon after number 0.
-    fn send(ledger: &mut Ledger, number: u32) -> SequenceRange {
-        let segment = Segment {
+    /// A segment of 100 bytes; sequence numbers wrap soon after number 0.
+    fn segment(number: u32) -> Segment {
+        Segment {
             port: 9,
             sequence: (u32::MAX - 149).wrapping_add(number * 100),
             bytes: 100,
             is_syn: false,
-        };
+            has_reduced: false,
+        }
+    }
+
+    fn send(ledger: &mut Ledger, number: u32) -> SequenceRange {
+        let segment = segment(number);
         ledger.sent(&segment).expect("the segment has payload")
     }
 
     fn deliver(ledger: &mut Ledger, number: u32) {
         let range = send(ledger, number);
-        ledger.delivered(&range, 2_000_000_000);
+        ledger.delivered(&range, 2_000_000_000, false);
     }
 
     fn lose(ledger: &mut Ledger, number: u32) {
@@ -213,6 +231,26 @@ mod tests {
         assert_eq!(ledger.totals().loss_events, 2);
     }
 
+    /// The sender says with its first new packet that it has reduced; also after losses.
+    #[test]
+    fn the_marks_of_one_window_are_one_event() {
+        let mut ledger = Ledger::default();
+        for number in 0..3 {
+            let range = send(&mut ledger, number);
+            ledger.delivered(&range, 2_000_000_000, number > 0);
+        }
+        let totals = ledger.totals();
+        assert_eq!((totals.marked_packets, totals.mark_events), (2, 0));
+        for number in 3..5 {
+            let reduced = Segment {
+                has_reduced: true,
+                ..segment(number)
+            };
+            ledger.sent(&reduced);
+        }
+        assert_eq!(ledger.totals().mark_events, 1);
+    }
+
     #[test]
     fn a_syn_starts_a_new_stream() {
         let mut ledger = Ledger::default();
@@ -222,6 +260,7 @@ mod tests {
             sequence: 1000,
             bytes: 0,
             is_syn: true,
+            has_reduced: false,
         };
         assert!(ledger.sent(&syn).is_none());
         let first = Segment {

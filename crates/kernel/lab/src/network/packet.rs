@@ -11,6 +11,7 @@ pub(crate) const TCP: u8 = 6;
 /// The protocol number of UDP.
 const UDP: u8 = 17;
 const SYN: u8 = 0x02;
+const CWR: u8 = 0x80;
 
 /// An IP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,53 @@ impl Packet {
             }
         }
         bytes
+    }
+}
+
+/// What the last two bits of the traffic class say (RFC 3168, section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// Not-ECT: links drop it.
+    NotCapable,
+    /// ECT(0) or ECT(1): links may mark it.
+    Capable,
+    /// CE: a link has marked it.
+    Marked,
+}
+
+/// Both bits of [`Ecn`], of IPv4 in byte 1.
+const MARKED: u8 = 3;
+
+impl Packet {
+    /// Whether it is ECN-capable, and marked.
+    pub fn ecn(&self) -> Ecn {
+        let bits = match self.bytes[..] {
+            [first, class, ..] if first >> 4 == 4 => class & MARKED,
+            [first, class, ..] if first >> 4 == 6 => class >> 4 & MARKED,
+            _ => 0,
+        };
+        match bits {
+            0 => Ecn::NotCapable,
+            MARKED => Ecn::Marked,
+            _ => Ecn::Capable,
+        }
+    }
+
+    /// Marks it. No checksum of TCP covers the traffic class; the header's of IPv4 does.
+    pub fn mark(&mut self) {
+        if !is_ipv4(&self.bytes) {
+            if let [first, class, ..] = &mut self.bytes[..]
+                && *first >> 4 == 6
+            {
+                *class |= MARKED << 4;
+            }
+            return;
+        }
+        self.bytes[1] |= MARKED;
+        self.bytes[10..12].fill(0);
+        let header = usize::from(self.bytes[0] & 15) * 4;
+        let checksum = !sum(self.bytes.get(..header).unwrap_or_default(), 0);
+        self.bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
     }
 }
 
@@ -121,6 +169,8 @@ pub struct Segment {
     pub bytes: u32,
     /// Whether the segment is a SYN.
     pub is_syn: bool,
+    /// Whether its sender has reduced the window (CWR, RFC 3168).
+    pub has_reduced: bool,
 }
 
 impl Segment {
@@ -143,6 +193,7 @@ impl Segment {
             sequence: u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]),
             bytes: payload.len() as u32,
             is_syn,
+            has_reduced: !is_syn && tcp[13] & CWR != 0,
         })
     }
 }
@@ -221,6 +272,7 @@ pub(crate) mod tests {
             sequence: 77,
             bytes: 100,
             is_syn: false,
+            has_reduced: false,
         };
         assert_eq!(Segment::of(&packet), Some(segment));
         assert_eq!(destination(&packet), Some(crate::hosts::SERVER));
@@ -242,6 +294,24 @@ pub(crate) mod tests {
     fn a_syn_is_a_segment_and_a_pure_acknowledgement_is_not() {
         assert_eq!(Segment::of(&tcp(0, 1, 1, 0, 0x10)), None);
         assert!(Segment::of(&tcp(0, 1, 1, 0, SYN)).is_some_and(|segment| segment.is_syn));
+    }
+
+    #[test]
+    fn a_mark_is_set_in_ecn_capable_packets_and_its_header_checksum_is_right() {
+        let mut packet = Packet::from(tcp(0, 4000, 1, 100, 0x10));
+        assert_eq!(packet.ecn(), Ecn::NotCapable);
+        for capable in [1, 2] {
+            packet.bytes[1] = 0xb8 | capable; // beside a DSCP
+            assert_eq!(packet.ecn(), Ecn::Capable);
+        }
+        packet.mark();
+        assert_eq!((packet.ecn(), packet.bytes[1]), (Ecn::Marked, 0xbb));
+        // The words of a header with its checksum add up to 0xffff (RFC 791).
+        assert_eq!(sum(&packet.bytes[..20], 0), 0xffff);
+        let mut ipv6 = Packet::from([&[0x6b, 0xa5][..], &[0; 58]].concat());
+        assert_eq!(ipv6.ecn(), Ecn::Capable);
+        ipv6.mark();
+        assert_eq!(ipv6.bytes[..3], [0x6b, 0xb5, 0]);
     }
 
     #[test]

@@ -115,7 +115,7 @@ keys! {
     /// Packets may be marked instead of dropped by links with RED, CoDel, FQ-CoDel, PIE or DualPI2,
     /// and a mark reduces the window as a loss does, at most once per round trip (RFC 3168;
     /// docs/reference/queues.md). With "accurate" acknowledgements count the marked packets
-    /// (AccECN, RFC 9768), which `dctcp` needs. Not on `kernel`. Default: false.
+    /// (AccECN, RFC 9768), which `dctcp` needs; on `kernel` if Linux has it. Default: false.
     ecn: Ecn = Ecn::Off;
     /// Receive buffer of a connection, packets, shared by its paths (RFC 8684). Default: 100000.
     receive_buffer_packets: Count = Count::constant(100_000);
