@@ -21,6 +21,7 @@ use crate::prefetch::prefetch;
 mod files;
 mod numbers;
 mod pacing;
+mod programs;
 mod rack;
 mod receiving;
 mod scheduler;
@@ -100,6 +101,7 @@ impl Connection {
         let scheduler = tcp.keys.scheduler;
         let uses_linux = several && scheduler == scenario::Scheduler::Linux;
         let scheduler = Scheduler::new(scheduler, several);
+        let has_programs = tcp.keys.runs_program(&controller, routes.len());
         Connection {
             number,
             user,
@@ -115,7 +117,7 @@ impl Connection {
             files: None,
             fills_all: uses_linux || scheduler.may_wait(),
             scheduler,
-            linux_scheduler: uses_linux.then(Box::default),
+            linux_scheduler: uses_linux.then(|| Box::new(LinuxScheduler::new(has_programs))),
             host_seed,
             reinjections: VecDeque::new(),
             data_receiver: Reassembly::default(),

@@ -231,6 +231,12 @@ impl Simulation {
                     connection.on_pacing_timer(world, path);
                 });
             }
+            Event::Probe { connection, path } => {
+                self.connect(connection, |connection, world| {
+                    connection.on_probing_timer(world, path);
+                });
+                self.retire_if_over(connection);
+            }
             Event::Leave { connection, path } => {
                 self.connect(connection, |connection, world| {
                     connection.on_leave(world, path);
@@ -317,6 +323,7 @@ impl Simulation {
                 connection.on_ack_drop(packet.path, packet.sequence);
             }
             Content::Media => return self.lose_media(&packet, cause),
+            Content::Probe => self.connections[packet.connection as usize].in_network -= 1,
         }
         self.retire_if_over(packet.connection);
     }
@@ -333,6 +340,9 @@ impl Simulation {
     fn arrive_other(&mut self, packet: &Packet) {
         match packet.content() {
             Content::Media => self.receive_media(packet),
+            Content::Probe => self.connect(packet.connection, |connection, world| {
+                connection.answer_probe(world, packet.path);
+            }),
             _ => self.arrive_back(packet.connection, packet.path, packet.sequence),
         }
     }

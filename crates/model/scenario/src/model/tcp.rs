@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use anabranch_control::AnyController;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -46,7 +47,11 @@ macro_rules! keys {
             /// Every key, with the profile's value where none is written.
             pub fn resolve(&self) -> Tcp {
                 let profile = Tcp::of(self.profile);
-                Tcp { $($key: self.$key.unwrap_or(profile.$key),)+ }
+                let mut tcp = Tcp { $($key: self.$key.unwrap_or(profile.$key),)+ };
+                if self.min_ssthresh_packets.is_none() && tcp.programs() {
+                    tcp.min_ssthresh_packets = PROGRAMS_MIN_SSTHRESH;
+                }
+                tcp
             }
 
             /// The same endpoints with every key written.
@@ -58,7 +63,20 @@ macro_rules! keys {
     };
 }
 
+/// `min_ssthresh_packets` of the kernel's programs, and of Linux' own congestion controls.
+const PROGRAMS_MIN_SSTHRESH: Count = Count::constant(2);
+
 impl Tcp {
+    /// Whether a host has the programs of `anabranch-kernel` loaded.
+    fn programs(&self) -> bool {
+        self.kernel_programs && self.scheduler == Scheduler::Linux
+    }
+
+    /// Whether a connection over so many paths runs one of the programs.
+    pub fn runs_program(&self, controller: &AnyController, paths: usize) -> bool {
+        self.programs() && paths > 1 && controller.has_program()
+    }
+
     /// Memory that Linux accounts for a full packet in a buffer, bytes: `tcp_sndbuf_expand` with
     /// `MAX_TCP_HEADER` of a kernel without wireless networks, and about what `skb->truesize` is at
     /// the receiver (`tcp_measure_rcv_mss`); 2304 for 1500.
@@ -137,8 +155,15 @@ keys! {
     /// `linux`:
     /// `linux`.
     scheduler: Scheduler = Scheduler::MinRtt, linux: Scheduler::Linux;
-    /// With Linux' scheduler: the send buffer of a path, windows. Default: 2, as in Linux;
-    /// `anabranch-kernel` gives its algorithms 16.
+    /// With Linux' scheduler: the host has the programs of `anabranch-kernel`. A connection over
+    /// several paths whose rule has one holds late paths back, limits unsent data, paces a path
+    /// that was held, has send buffers of 4 windows and computes increases once per round trip, all
+    /// as docs/reference/kernel.md says; Linux' own `reno`, `cubic` and `bbr` do not. Then
+    /// `min_ssthresh_packets` is 2 unless it is written. On kernel, false loads the programs with
+    /// `buffers=linux`. Default: false; profile `linux`: true.
+    kernel_programs: bool = false, linux: true;
+    /// With Linux' scheduler: the send buffer of a path, windows, where `kernel_programs` do not
+    /// determine it. Default: 2, as in Linux.
     send_buffer_windows: Count = Count::constant(2);
     /// With Linux' scheduler: a path gets no more data while so many unsent bytes wait in its queue
     /// (Linux' `tcp_notsent_lowat` and `TCP_NOTSENT_LOWAT`). Default: `inf`, as in Linux.

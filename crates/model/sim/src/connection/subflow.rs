@@ -193,6 +193,11 @@ impl Subflow {
         self.backoff > 0
     }
 
+    /// Timeouts since something new was acknowledged.
+    pub fn timeouts_in_a_row(&self) -> u32 {
+        self.backoff
+    }
+
     /// Something new is acknowledged: the timeout is no longer doubled.
     #[inline]
     pub fn forget_backoff(&mut self) {
