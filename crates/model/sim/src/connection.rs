@@ -130,7 +130,12 @@ impl Connection {
     /// Opens the paths that open at `now` or before.
     pub fn open_paths(&mut self, now: Time, routes: &[Route], tcp: &Tcp) {
         let closed = routes.iter().enumerate().skip(self.paths.len());
-        for (r, route) in closed.take_while(|(_, route)| route.opens_at(self.started_at) <= now) {
+        let (started_at, has_programs) = (self.started_at, self.has_programs());
+        let opens = |route: &Route| match has_programs {
+            true => route.is_known_at(started_at),
+            false => route.opens_at(started_at),
+        };
+        for (r, route) in closed.take_while(|(_, route)| opens(route) <= now) {
             self.controller.add_path();
             self.controller
                 .set_ssthresh(r, tcp.keys.initial_ssthresh_packets.get());
@@ -144,6 +149,12 @@ impl Connection {
             }
             self.paths.push(path);
         }
+    }
+
+    /// Whether it runs programs of `anabranch-kernel`, which decide before a path sends.
+    pub fn has_programs(&self) -> bool {
+        let scheduler = self.linux_scheduler.as_ref();
+        scheduler.is_some_and(|scheduler| scheduler.has_programs)
     }
 
     /// Begins or resumes a bulk transfer.

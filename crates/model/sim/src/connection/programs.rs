@@ -83,6 +83,8 @@ pub(crate) struct Program {
     /// When the answers to probes come, and when the last came.
     answers: VecDeque<Time>,
     answered_at: Time,
+    /// When the path may send: its handshake is over.
+    opens_at: Time,
 }
 
 /// Bytes of the written data, in units of bursts.
@@ -107,6 +109,11 @@ fn pacing_rate(path: &Subflow, ssthresh: f64) -> f64 {
 }
 
 impl Program {
+    /// Whether the handshake of the path is over.
+    pub fn is_open(&self, now: Time) -> bool {
+        self.opens_at <= now
+    }
+
     pub fn is_held(&self) -> bool {
         self.held_since.is_some()
     }
@@ -273,6 +280,21 @@ impl LinuxScheduler {
             end_slow_start_at_queue(path, controller, r);
         }
         let spare = (decision.burst / BURST_SHARE).min(decision.buffers / BUFFER_SHARE);
+        if std::env::var_os("DBG").is_some() {
+            eprintln!(
+                "{:.3} r{r} w{window} ss{:.0} held{} late{} early{} spare{spare} burst{} rate{:?} srtt{:?} unsent{} out{} rec{recovering}",
+                seconds(now),
+                controller.ssthresh(r),
+                program.is_held(),
+                decision.late_us,
+                decision.early,
+                decision.burst,
+                program.rate,
+                srtt_us(path),
+                0,
+                path.sender.outstanding()
+            );
+        }
         let Some(since) = program.held_since else {
             if decision.early > spare {
                 program.held_since = Some(now);
@@ -350,7 +372,7 @@ impl LinuxScheduler {
         controller: &mut AnyController,
         tcp: &Tcp,
         room: u64,
-        now: Time,
+        (started_at, now): (Time, Time),
     ) {
         while self.programs.len() < paths.len() {
             let r = self.programs.len();
@@ -362,6 +384,7 @@ impl LinuxScheduler {
                 unsent: u32::MAX,
                 pacing_rate: pacing_rate(path, controller.ssthresh(r)),
                 answered_at: now,
+                opens_at: path.route.opens_at(started_at),
                 ..Program::default()
             });
             self.decide(paths, controller, tcp, room, r, now, (path.window, false));
@@ -388,14 +411,20 @@ impl Connection {
 
     /// The programs of paths that have just opened decide.
     pub(super) fn begin_programs(&mut self, scheduler: &mut LinuxScheduler, world: &mut World) {
-        if !scheduler.has_programs || scheduler.programs.len() == self.paths.len() {
+        if !scheduler.has_programs {
             return;
         }
         let room = self.receive_window(world.tcp);
         let (paths, controller) = (&self.paths, &mut self.controller);
-        scheduler.begin_programs(paths, controller, world.tcp, room, world.now);
-        for r in 0..self.paths.len() {
-            self.follow(scheduler, world, r);
+        let times = (self.started_at, world.now);
+        scheduler.begin_programs(paths, controller, world.tcp, room, times);
+        // The acknowledgement that ends the handshake.
+        for r in 1..self.paths.len() {
+            let program = &scheduler.programs[r];
+            if program.opens_at == world.now && program.is_held() {
+                let window = self.paths[r].window;
+                self.decide(scheduler, world, r, (window, false));
+            }
         }
     }
 

@@ -162,9 +162,14 @@ impl LinuxScheduler {
 
     /// The path that would finish its load first (`mptcp_subflow_get_send`); those without an RTT
     /// come before all others.
-    pub fn soonest(&mut self, paths: &[Subflow], controller: &AnyController) -> Option<usize> {
+    pub fn soonest(
+        &mut self,
+        paths: &[Subflow],
+        controller: &AnyController,
+        now: Time,
+    ) -> Option<usize> {
         if self.has_programs {
-            return self.soonest_of_paced(paths);
+            return self.soonest_of_paced(paths, now);
         }
         for (r, queue) in self.queues.iter_mut().enumerate() {
             let path = controller.path(r);
@@ -180,14 +185,15 @@ impl LinuxScheduler {
     }
 
     /// The same by Linux' pacing rates, with which a path that is held has none.
-    fn soonest_of_paced(&mut self, paths: &[Subflow]) -> Option<usize> {
+    fn soonest_of_paced(&mut self, paths: &[Subflow], now: Time) -> Option<usize> {
         for (queue, program) in self.queues.iter_mut().zip(&self.programs) {
             if queue.rate == 0.0 {
                 queue.rate = program.pacing_rate;
             }
         }
         let linger = |r: &usize| f64::from(self.load(paths, *r)) / self.queues[*r].rate;
-        let paced = (0..self.queues.len()).filter(|&r| self.queues[r].rate > 0.0);
+        let open = (0..self.queues.len()).filter(|&r| self.programs[r].is_open(now));
+        let paced = open.filter(|&r| self.queues[r].rate > 0.0);
         paced.min_by(|a, b| linger(a).total_cmp(&linger(b)))
     }
 
@@ -258,8 +264,15 @@ impl LinuxScheduler {
     }
 
     /// Assigns the oldest data to a path without data (`__mptcp_retrans`).
-    pub fn resend(&mut self, paths: &[Subflow], tcp: &Tcp, una: PacketNumber, next: PacketNumber) {
-        let idle = (0..self.queues.len()).find(|&r| self.load(paths, r) == 0);
+    pub fn resend(
+        &mut self,
+        paths: &[Subflow],
+        tcp: &Tcp,
+        (una, next): (PacketNumber, PacketNumber),
+        now: Time,
+    ) {
+        let open = |r: usize| self.programs.get(r).is_none_or(|it| it.is_open(now));
+        let idle = (0..self.queues.len()).find(|&r| self.load(paths, r) == 0 && open(r));
         if let Some(r) = idle {
             let fragment = PacketNumber::from(fragment(tcp));
             let end = (una / fragment + 1) * fragment;
@@ -298,7 +311,7 @@ impl Connection {
         let mut chosen = None;
         while self.data_next < scheduler.written() {
             scheduler.set_interval(&self.paths, world.now, min_rto);
-            let soonest = scheduler.soonest(&self.paths, &self.controller);
+            let soonest = scheduler.soonest(&self.paths, &self.controller, world.now);
             let Some(r) = soonest.filter(|&r| scheduler.has_room(&self.paths, world.tcp, r)) else {
                 return;
             };
@@ -357,7 +370,8 @@ impl Connection {
             }
             TimerEvent::Expired => {
                 scheduler.on_expired(&self.paths);
-                scheduler.resend(&self.paths, world.tcp, self.data_una, self.data_next);
+                let data = (self.data_una, self.data_next);
+                scheduler.resend(&self.paths, world.tcp, data, world.now);
                 self.send_as_linux(world);
             }
         }
