@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 
-from anabranch.scenario import Scenario
+from anabranch.scenario import Scenario, rules
 
 _EQUATIONS = [
     "profile",
@@ -23,6 +23,7 @@ _EQUATIONS = [
     "wmem_max_bytes",
     "join_handshake",
     "scheduler",
+    "kernel_programs",
     "send_buffer_windows",
     "notsent_bytes",
     "host_jitter_us",
@@ -38,6 +39,7 @@ WITHOUT_EFFECT = {
         "recovery",
         "scheduler",
         "join_handshake",
+        "kernel_programs",
         "send_buffer_windows",
         "notsent_bytes",
         "rmem_max_bytes",
@@ -46,6 +48,7 @@ WITHOUT_EFFECT = {
     "kernel": [
         "undo",
         "host_jitter_us",
+        "kernel_programs",
         "send_buffer_windows",
         "join_handshake",
         "increase_per_round",
@@ -87,8 +90,27 @@ def _without_effect(scenario: Scenario, backend: str) -> Iterator[str]:
                 f'tcp.{key}: has no effect on sim without scheduler = "linux" and a flow with '
                 "several paths"
             )
+    if "kernel_programs" in written and tcp["kernel_programs"] and not _runs_program(scenario):
+        yield (
+            'tcp.kernel_programs: has no effect on sim without scheduler = "linux" and a flow with '
+            "several paths whose rule anabranch-kernel has: " + ", ".join(sorted(_programs()))
+        )
     if "quick_acks" in written and tcp["quick_acks"] and not tcp["delayed_acks"]:
         yield "tcp.quick_acks: has no effect on sim without delayed_acks = true"
+
+
+@cache
+def _programs() -> frozenset[str]:
+    """The rules that `anabranch-kernel` has."""
+    return frozenset(rule["name"] for rule in rules() if rule["has_program"])
+
+
+def _runs_program(scenario: Scenario) -> bool:
+    network = scenario.network()
+    several = [flow for flow in network["flows"] if len(flow["paths"]) > 1]
+    named = {(flow["algorithm"] or scenario.algorithm or "").split(":")[0] for flow in several}
+    scheduler: str = tomllib.loads(scenario.text)["tcp"]["scheduler"]
+    return scheduler == "linux" and not named.isdisjoint(_programs())
 
 
 @cache

@@ -149,8 +149,7 @@ impl Flow {
     }
 
     fn prepared(&self, mut controller: AnyController, tcp: &Tcp) -> AnyController {
-        let runs_program = tcp.runs_program(&controller, self.paths.len());
-        controller.set_increase_per_round(tcp.increase_per_round || runs_program);
+        controller.set_increase_per_round(tcp.increase_per_round);
         if self.paths.len() > 1 {
             controller.set_smallest_ssthresh(f64::from(tcp.min_ssthresh_packets.get()));
         }

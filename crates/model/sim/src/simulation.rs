@@ -314,7 +314,7 @@ impl Simulation {
     #[inline]
     fn account_drop(&mut self, packet: Packet, cause: Cause) {
         match packet.content() {
-            Content::Data => {
+            Content::Data | Content::Probe => {
                 let connection = &mut self.connections[packet.connection as usize];
                 connection.on_drop(packet.path, cause);
             }
@@ -323,7 +323,6 @@ impl Simulation {
                 connection.on_ack_drop(packet.path, packet.sequence);
             }
             Content::Media => return self.lose_media(&packet, cause),
-            Content::Probe => self.connections[packet.connection as usize].in_network -= 1,
         }
         self.retire_if_over(packet.connection);
     }

@@ -47,11 +47,7 @@ macro_rules! keys {
             /// Every key, with the profile's value where none is written.
             pub fn resolve(&self) -> Tcp {
                 let profile = Tcp::of(self.profile);
-                let mut tcp = Tcp { $($key: self.$key.unwrap_or(profile.$key),)+ };
-                if self.min_ssthresh_packets.is_none() && tcp.programs() {
-                    tcp.min_ssthresh_packets = PROGRAMS_MIN_SSTHRESH;
-                }
-                tcp
+                Tcp { $($key: self.$key.unwrap_or(profile.$key),)+ }
             }
 
             /// The same endpoints with every key written.
@@ -63,18 +59,11 @@ macro_rules! keys {
     };
 }
 
-/// `min_ssthresh_packets` of the kernel's programs, and of Linux' own congestion controls.
-const PROGRAMS_MIN_SSTHRESH: Count = Count::constant(2);
-
 impl Tcp {
-    /// Whether a host has the programs of `anabranch-kernel` loaded.
-    fn programs(&self) -> bool {
-        self.kernel_programs && self.scheduler == Scheduler::Linux
-    }
-
-    /// Whether a connection over so many paths runs one of the programs.
+    /// Whether a connection over so many paths runs a program of `anabranch-kernel`.
     pub fn runs_program(&self, controller: &AnyController, paths: usize) -> bool {
-        self.programs() && paths > 1 && controller.has_program()
+        let on_linux = self.kernel_programs && self.scheduler == Scheduler::Linux;
+        on_linux && paths > 1 && controller.has_program()
     }
 
     /// Memory that Linux accounts for a full packet in a buffer, bytes: `tcp_sndbuf_expand` with
@@ -109,7 +98,7 @@ keys! {
     initial_ssthresh_packets: PositiveOrInfinite = PositiveOrInfinite::constant(f64::INFINITY);
     /// Smallest slow-start threshold of a connection with several paths, packets. 1, the default,
     /// lets the window of a bad path become very small (Balia, section V); 2 is RFC 5681's, which a
-    /// connection with one path always has.
+    /// connection with one path always has, and one with `kernel_programs` at least.
     min_ssthresh_packets: Count = Count::constant(1);
     /// Compute a loss-based rule's increase once per round trip of a path, as the kernel programs
     /// do (docs/reference/kernel.md), instead of for every packet acknowledged.
@@ -155,12 +144,12 @@ keys! {
     /// `linux`:
     /// `linux`.
     scheduler: Scheduler = Scheduler::MinRtt, linux: Scheduler::Linux;
-    /// With Linux' scheduler: the host has the programs of `anabranch-kernel`. A connection over
-    /// several paths whose rule has one holds late paths back, limits unsent data, paces a path
-    /// that was held, has send buffers of 4 windows and computes increases once per round trip, all
-    /// as docs/reference/kernel.md says; Linux' own `reno`, `cubic` and `bbr` do not. Then
-    /// `min_ssthresh_packets` is 2 unless it is written. On kernel, false loads the programs with
-    /// `buffers=linux`. Default: false; profile `linux`: true.
+    /// On sim, with Linux' scheduler: the host has the programs of `anabranch-kernel`. A connection
+    /// over several paths whose rule has one holds late paths back, limits unsent data, paces paths
+    /// that were held, has send buffers of 4 windows, computes increases once per round trip and
+    /// has a smallest slow-start threshold of 2 (docs/reference/kernel.md); Linux' own `reno`,
+    /// `cubic` and `bbr` are as without. On kernel it is as the program was loaded. Default: false;
+    /// profile `linux`: true.
     kernel_programs: bool = false, linux: true;
     /// With Linux' scheduler: the send buffer of a path, windows, where `kernel_programs` do not
     /// determine it. Default: 2, as in Linux.

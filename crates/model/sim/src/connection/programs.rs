@@ -280,21 +280,6 @@ impl LinuxScheduler {
             end_slow_start_at_queue(path, controller, r);
         }
         let spare = (decision.burst / BURST_SHARE).min(decision.buffers / BUFFER_SHARE);
-        if std::env::var_os("DBG").is_some() {
-            eprintln!(
-                "{:.3} r{r} w{window} ss{:.0} held{} late{} early{} spare{spare} burst{} rate{:?} srtt{:?} unsent{} out{} rec{recovering}",
-                seconds(now),
-                controller.ssthresh(r),
-                program.is_held(),
-                decision.late_us,
-                decision.early,
-                decision.burst,
-                program.rate,
-                srtt_us(path),
-                0,
-                path.sender.outstanding()
-            );
-        }
         let Some(since) = program.held_since else {
             if decision.early > spare {
                 program.held_since = Some(now);
@@ -363,6 +348,13 @@ impl LinuxScheduler {
             burst,
             buffers: self.largest_buffer(tcp).min(room * tcp.payload()),
         }
+    }
+
+    /// The most that was outstanding in the last round trip of a path that is paced.
+    #[cfg(test)]
+    pub fn most_out(&self, r: usize) -> Option<u32> {
+        let program = self.programs.get(r)?;
+        program.is_paced.then_some(program.most_out)
     }
 
     /// The programs of paths that have opened begin, before the scheduler uses the paths.
@@ -545,9 +537,7 @@ impl Connection {
     /// A held path may be probed, or the answer to a probe has come.
     pub fn on_probing_timer(&mut self, world: &mut World, r: u16) {
         let index = usize::from(r);
-        // As for the other timers: this may be another connection by now.
-        let scheduler = self.linux_scheduler.as_mut();
-        let Some(program) = scheduler.and_then(|it| it.programs.get_mut(index)) else {
+        let Some(program) = self.program(index) else {
             return;
         };
         if program
@@ -582,7 +572,7 @@ impl Connection {
         self.fill_windows(world);
     }
 
-    /// Sends a probe, unless the path has data or an acknowledgement was less than a second ago.
+    /// Sends a probe, which repeats what is acknowledged, unless the path has data or an acknowledgement was less than a second ago.
     fn probe(&mut self, world: &mut World, r: usize) {
         let Some(scheduler) = &mut self.linux_scheduler else {
             return;
@@ -600,7 +590,9 @@ impl Connection {
             self.schedule_probe(world, r, time);
         }
         if is_due {
-            let path = &self.paths[r];
+            let path = &mut self.paths[r];
+            path.totals.sent_packets += 1;
+            path.totals.retransmitted_packets += 1;
             let packet = Packet {
                 sent_at: world.now,
                 connection: self.number,
@@ -612,16 +604,20 @@ impl Connection {
                 bits: Bits::PROBE,
             };
             self.in_network += 1;
-            if let Err(_cause) = world.network.send(world.now, packet) {
-                self.in_network -= 1;
-            }
+            self.offer(world, packet);
         }
+    }
+
+    /// The program of a path at an event of its timers: by then the connection may be over, or
+    /// another.
+    fn program(&mut self, r: usize) -> Option<&mut Program> {
+        self.paths.get(r)?;
+        self.linux_scheduler.as_mut()?.programs.get_mut(r)
     }
 
     /// The meaning of a pacing event for the program of a path, if it has one.
     pub(super) fn program_paces(&mut self, now: Time, r: usize) -> Option<TimerEvent> {
-        let program = self.linux_scheduler.as_mut()?.programs.get_mut(r)?;
-        Some(program.pacing.on_event(now))
+        Some(self.program(r)?.pacing.on_event(now))
     }
 
     /// Whether path `r` must wait because it is paced; its timer runs then.

@@ -391,7 +391,7 @@ impl Connection {
     }
 
     #[inline(always)]
-    fn offer(&mut self, world: &mut World, packet: Packet) {
+    pub(super) fn offer(&mut self, world: &mut World, packet: Packet) {
         if let Err(cause) = world.network.send(world.now, packet) {
             self.on_drop(packet.path, cause);
         }
