@@ -639,3 +639,6 @@ impl Connection {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -147,6 +147,18 @@ impl LinuxScheduler {
         self.queues.get(r).map_or(0, |queue| queue.packets.len())
     }
 
+    /// The application has written this much, and a path has this rate.
+    #[cfg(test)]
+    pub fn write_at_once(&mut self, paths: &[Subflow], written: PacketNumber) {
+        self.queues.resize_with(paths.len(), SendQueue::default);
+        self.written = written;
+    }
+
+    #[cfg(test)]
+    pub fn set_rate(&mut self, r: usize, rate: f64) {
+        self.queues[r].rate = rate;
+    }
+
     /// Packets of a path in flight and in its queue.
     fn load(&self, paths: &[Subflow], r: usize) -> u32 {
         paths[r].sender.outstanding() + self.queues[r].packets.len() as u32
