@@ -140,8 +140,6 @@ class RuleInfo(TypedDict):
     """The rule that this one is another reading of."""
     studied_as: str
     """The specification that a study of all rules runs."""
-    has_program: bool
-    """Whether `anabranch-kernel` has a program that runs it in Linux."""
     linux_name: str
     """Name in Linux, if it is there."""
 

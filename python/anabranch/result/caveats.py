@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 
-from anabranch.scenario import Scenario, rules
+from anabranch.scenario import Scenario
 
 _EQUATIONS = [
     "profile",
@@ -84,33 +84,14 @@ def _without_effect(scenario: Scenario, backend: str) -> Iterator[str]:
     if backend != "sim":
         return
     several = any(len(flow["paths"]) > 1 for flow in scenario.network()["flows"])
-    for key in "send_buffer_windows", "notsent_bytes", "wmem_max_bytes":
+    for key in "kernel_programs", "send_buffer_windows", "notsent_bytes", "wmem_max_bytes":
         if key in written and not (several and tcp["scheduler"] == "linux"):
             yield (
                 f'tcp.{key}: has no effect on sim without scheduler = "linux" and a flow with '
                 "several paths"
             )
-    if "kernel_programs" in written and tcp["kernel_programs"] and not _runs_program(scenario):
-        yield (
-            'tcp.kernel_programs: has no effect on sim without scheduler = "linux" and a flow with '
-            "several paths whose rule anabranch-kernel has: " + ", ".join(sorted(_programs()))
-        )
     if "quick_acks" in written and tcp["quick_acks"] and not tcp["delayed_acks"]:
         yield "tcp.quick_acks: has no effect on sim without delayed_acks = true"
-
-
-@cache
-def _programs() -> frozenset[str]:
-    """The rules that `anabranch-kernel` has."""
-    return frozenset(rule["name"] for rule in rules() if rule["has_program"])
-
-
-def _runs_program(scenario: Scenario) -> bool:
-    network = scenario.network()
-    several = [flow for flow in network["flows"] if len(flow["paths"]) > 1]
-    named = {(flow["algorithm"] or scenario.algorithm or "").split(":")[0] for flow in several}
-    scheduler: str = tomllib.loads(scenario.text)["tcp"]["scheduler"]
-    return scheduler == "linux" and not named.isdisjoint(_programs())
 
 
 @cache

@@ -66,6 +66,8 @@ macro_rules! properties {
             /// [`Rule::PARAMETERS`].
             pub parameters: &'static [Parameter],
             linux_name: Option<&'static str>,
+            /// [`Rule::HAS_PROGRAM`].
+            pub has_program: bool,
             pub(crate) rule: fn(&[f64]) -> AnyRule,
         }
 
@@ -75,6 +77,7 @@ macro_rules! properties {
                     $($name: R::$CONSTANT,)*
                     parameters: R::PARAMETERS,
                     linux_name: R::LINUX_NAME,
+                    has_program: R::HAS_PROGRAM,
                     rule,
                 }
             }
@@ -106,7 +109,6 @@ properties! {
     weight: Option<&'static str> = WEIGHT,
     variant_of: Option<&'static str> = VARIANT_OF,
     studied_as: &'static str = STUDIED_AS,
-    has_program: bool = HAS_PROGRAM,
 }
 
 impl Info {

@@ -19,9 +19,10 @@ use crate::network::{Network, PacketNumber};
 use crate::prefetch::prefetch;
 
 mod files;
+mod hold;
 mod numbers;
 mod pacing;
-mod programs;
+mod program;
 mod rack;
 mod receiving;
 mod scheduler;

@@ -189,8 +189,8 @@ pub enum Profile {
     Rfc,
     /// A machine's stack. Linux 6: `min_rto_ms = 200` with `rto_floor = "variance"`, undo of
     /// spurious timeouts, delayed ACKs with quick ACKs, RACK with tail loss probes, Linux'
-    /// scheduler, receive buffers of 6 MB (`rmem_max_bytes`), and a host that is not a clock:
-    /// `host_jitter_us = 100`.
+    /// scheduler, the programs of `anabranch-kernel` (`kernel_programs`), receive buffers of 6 MB
+    /// (`rmem_max_bytes`), and a host that is not a clock: `host_jitter_us = 100`.
     Linux,
 }
 

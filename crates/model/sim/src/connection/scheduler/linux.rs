@@ -12,7 +12,7 @@ use anabranch_control::AnyController;
 use anabranch_net::Time;
 
 use crate::calendar::Event;
-use crate::connection::programs::{BUFFER_WINDOWS, Program};
+use crate::connection::program::{BUFFER_WINDOWS, Program};
 use crate::connection::subflow::Subflow;
 use crate::connection::tcp::Tcp;
 use crate::connection::timers::{Timer, TimerEvent};

@@ -4,14 +4,19 @@ use anabranch_control::Algorithm;
 use anabranch_scenario::{Profile, Tcp as Keys};
 
 use super::*;
+use crate::connection::program::{BURST_UNIT, LITTLE};
 use crate::connection::subflow::Route;
 
 const MS: Time = SECOND / 1000;
-/// A receive window that limits nothing, packets.
-const ROOM: u64 = 1 << 20;
-
+/// Linux' endpoints with a receive window that limits nothing.
 fn tcp() -> Tcp {
-    Tcp::new(&Keys::of(Profile::Linux))
+    let mut tcp = Tcp::new(&Keys::of(Profile::Linux));
+    tcp.receive_packets = 1 << 20;
+    tcp
+}
+
+fn around<'a>(paths: &'a [Subflow], tcp: &'a Tcp, now: Time) -> Around<'a> {
+    Around { paths, tcp, now }
 }
 
 /// A path with this RTT by its handshake, in slow start with this window.
@@ -99,9 +104,9 @@ fn begun(
     bytes: u64,
 ) -> LinuxScheduler {
     let mut scheduler = LinuxScheduler::new(true);
-    scheduler.begin_programs(&paths[..1], controller, tcp, ROOM, (0, 0));
+    scheduler.begin_programs(&around(&paths[..1], tcp, 0), controller, 0);
     scheduler.write_at_once(paths, bytes / tcp.payload());
-    scheduler.begin_programs(paths, controller, tcp, ROOM, (0, 0));
+    scheduler.begin_programs(&around(paths, tcp, 0), controller, 0);
     scheduler
 }
 
@@ -139,7 +144,7 @@ fn a_held_path_is_released_late_or_after_it_has_delivered_data() {
         scheduler.programs[1].rate = rate;
         scheduler.write_at_once(&paths, bytes / tcp.payload());
         let before = (paths[1].window, false);
-        scheduler.decide(&paths, &mut controller, &tcp, ROOM, 1, now, before);
+        scheduler.decide(&around(&paths, &tcp, now), &mut controller, 1, before);
         let program = &scheduler.programs[1];
         assert_eq!(program.unsent, 2);
         assert_eq!(program.pacing_rate > 0.0, !program.is_held());
