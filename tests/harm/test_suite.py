@@ -12,11 +12,11 @@ from anabranch.harm import _cells, harm
 
 SHORT = {"measure.duration_s": 10, "measure.warmup_s": 2}
 STEADY = {"measure.duration_s": 30, "measure.warmup_s": 5}
-LINUX = {**STEADY, "tcp.send_buffer_windows": 2, "tcp.notsent_bytes": float("inf")}
+LINUX = {**STEADY, "tcp.kernel_programs": False}
 LOSSY = "20 + 20 Mbps, 20 + 60 ms, 0% + 1%"
 
 
-def test_a_lossy_second_path_harms_with_the_buffers_of_linux_alone(
+def test_a_lossy_second_path_harms_without_the_programs_of_the_kernel_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Without them LIA keeps what the clean path carries: 20 Mbps less the headers, 19.3.

@@ -56,7 +56,11 @@ fn main() -> Result<()> {
         .to_owned();
     for info in RULES {
         let (name, rule) = (info.linux_name(), info.name);
-        if headers.remove(&name) {
+        ensure!(
+            headers.remove(&name) == info.has_program,
+            "bpf/rules/{name}.h and HAS_PROGRAM of {rule} differ"
+        );
+        if info.has_program {
             let definitions = definitions(info, &name);
             compile("bpf/coupled.bpf.c", &name, &definitions)?;
             let evaluate = format!("evaluate-{name}");

@@ -48,7 +48,7 @@ def harm_command(
 
         anabranch harm
 
-        anabranch harm --set tcp.send_buffer_windows=2 --set tcp.notsent_bytes=inf
+        anabranch harm --set tcp.kernel_programs=false
 
         anabranch harm --on kernel --quick --seeds 2 --set measure.duration_s=20
     """

@@ -23,6 +23,7 @@ _EQUATIONS = [
     "wmem_max_bytes",
     "join_handshake",
     "scheduler",
+    "kernel_programs",
     "send_buffer_windows",
     "notsent_bytes",
     "host_jitter_us",
@@ -38,6 +39,7 @@ WITHOUT_EFFECT = {
         "recovery",
         "scheduler",
         "join_handshake",
+        "kernel_programs",
         "send_buffer_windows",
         "notsent_bytes",
         "rmem_max_bytes",
@@ -46,6 +48,7 @@ WITHOUT_EFFECT = {
     "kernel": [
         "undo",
         "host_jitter_us",
+        "kernel_programs",
         "send_buffer_windows",
         "join_handshake",
         "increase_per_round",
@@ -81,7 +84,7 @@ def _without_effect(scenario: Scenario, backend: str) -> Iterator[str]:
     if backend != "sim":
         return
     several = any(len(flow["paths"]) > 1 for flow in scenario.network()["flows"])
-    for key in "send_buffer_windows", "notsent_bytes", "wmem_max_bytes":
+    for key in "kernel_programs", "send_buffer_windows", "notsent_bytes", "wmem_max_bytes":
         if key in written and not (several and tcp["scheduler"] == "linux"):
             yield (
                 f'tcp.{key}: has no effect on sim without scheduler = "linux" and a flow with '

@@ -410,6 +410,11 @@ impl<R: Rule> Controller<R> {
         R::BY_RATE
     }
 
+    /// Whether Linux can run the rule ([`Rule::HAS_PROGRAM`]).
+    pub fn has_program(&self) -> bool {
+        R::HAS_PROGRAM
+    }
+
     /// The rate at which path `r` sends at most, packets/s; infinite if it is not paced.
     pub fn pacing_rate(&self, r: usize) -> f64 {
         self.rule.pacing_rate(&self.paths[r], &self.memory[r])

@@ -66,6 +66,8 @@ macro_rules! properties {
             /// [`Rule::PARAMETERS`].
             pub parameters: &'static [Parameter],
             linux_name: Option<&'static str>,
+            /// [`Rule::HAS_PROGRAM`].
+            pub has_program: bool,
             pub(crate) rule: fn(&[f64]) -> AnyRule,
         }
 
@@ -75,6 +77,7 @@ macro_rules! properties {
                     $($name: R::$CONSTANT,)*
                     parameters: R::PARAMETERS,
                     linux_name: R::LINUX_NAME,
+                    has_program: R::HAS_PROGRAM,
                     rule,
                 }
             }
@@ -240,6 +243,7 @@ impl AnyController {
         reset_path(&mut self, r: usize);
         set_coupling(&mut self, coupling: Coupling);
         on_silence(&mut self, r: usize);
+        set_silent(&mut self, r: usize, left_out: bool);
         group(&self, r: usize) -> usize;
         #[inline] window(&self, r: usize) -> f64;
         #[inline] ssthresh(&self, r: usize) -> f64;
@@ -260,6 +264,7 @@ impl AnyController {
         on_spurious(&mut self, r: usize);
         on_idle(&mut self, r: usize, now: f64);
         is_by_rate(&self) -> bool;
+        has_program(&self) -> bool;
         pacing_rate(&self, r: usize) -> f64;
         on_packet_sent(&mut self, r: usize, now: f64, size: f64, in_flight: f64) -> Stamp;
         on_packet_delivered(&mut self, r: usize, now: f64, packet: &Stamp);

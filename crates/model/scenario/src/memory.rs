@@ -16,8 +16,9 @@ use crate::scenario::Scenario;
 const USER_BYTES: f64 = 1280.0;
 /// Both ends of a path, the rule's state, and rows of totals now and at the last sample, bytes.
 const PATH_BYTES: f64 = 2304.0;
-/// Bytes that a rule by delivery rates adds to a path, and RACK.
+/// Bytes that a rule by delivery rates adds to a path, RACK, and a program of the kernel.
 const BY_RATE_BYTES: f64 = 1536.0;
+const PROGRAM_BYTES: f64 = 512.0;
 const RACK_BYTES: f64 = 800.0;
 /// A packet or acknowledgement on its way, and when it arrives, bytes.
 const MOVING_BYTES: f64 = 48.0;
@@ -29,7 +30,7 @@ const QUEUED_BYTES: f64 = 56.0;
 const FQ_QUEUE_BYTES: f64 = 112.0;
 /// Notes of an outstanding packet, bytes: its data, if there are several paths; its transmission,
 /// for RACK or in the queue of Linux' scheduler; and for a rule by delivery rates its place and,
-/// until it has arrived, its stamp.
+/// until it has arrived, its stamp, which a program of the kernel has, too.
 const DATA_BYTES: f64 = 8.0;
 const SENT_BYTES: f64 = 16.0;
 const PLACE_BYTES: f64 = 4.0;
@@ -171,6 +172,7 @@ fn connection_bytes(
     let tcp = &scenario.tcp;
     let several = flow.paths.len() > 1;
     let (rack, by_rate) = (tcp.recovery == Recovery::Rack, is_by_rate(scenario, flow));
+    let program = tcp.runs_program(&flow.controller(tcp), flow.paths.len());
     let most = most_of_connection(scenario, flow);
     let first = f64::from(tcp.initial_window_packets.get()).min(most);
     let when = |is: bool, bytes: f64| if is { bytes } else { 0.0 };
@@ -199,6 +201,7 @@ fn connection_bytes(
             + 3.0 * bits_bytes(outstanding)
             + notes * room(outstanding)
             + when(by_rate, BY_RATE_BYTES + stamps)
+            + when(program, PROGRAM_BYTES + STAMP_BYTES * room(outstanding))
             + when(rack, RACK_BYTES + SENT_BYTES * outstanding) // half is sent again, in a tree
             + when(several, SENT_BYTES * window) // sent again over another path
             + when(several && tcp.scheduler == Scheduler::Linux, scheduled)

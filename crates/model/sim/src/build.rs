@@ -1,6 +1,6 @@
 //! Builds the parts of a simulation from a scenario.
 
-use anabranch_control::AnyController;
+use anabranch_control::{AnyController, SMALLEST_SSTHRESH_ONE_PATH};
 use anabranch_net::{AnyLink, Dice, Time};
 use anabranch_scenario as scenario;
 use anabranch_scenario::Scenario;
@@ -36,10 +36,25 @@ pub(crate) fn plans(
     let flows = scenario.flows.iter().zip(controllers);
     flows
         .map(|(flow, controller)| Plan {
-            controller,
+            controller: as_loaded(scenario, flow, controller),
             routes: routes(scenario, flow, network),
         })
         .collect()
+}
+
+/// The controller as a program of `anabranch-kernel` has it, if the flow runs one.
+fn as_loaded(
+    scenario: &Scenario,
+    flow: &scenario::Flow,
+    mut controller: AnyController,
+) -> AnyController {
+    let tcp = &scenario.tcp;
+    if tcp.runs_program(&controller, flow.paths.len()) {
+        let smallest = f64::from(tcp.min_ssthresh_packets.get());
+        controller.set_smallest_ssthresh(smallest.max(SMALLEST_SSTHRESH_ONE_PATH));
+        controller.set_increase_per_round(true);
+    }
+    controller
 }
 
 /// The routes of a flow's paths. A connection starts when the handshake of its first path is over.

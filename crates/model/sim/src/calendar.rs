@@ -32,6 +32,8 @@ pub(crate) enum Event {
     Leave { connection: u32, path: u16 },
     /// The pacing timer of a path.
     Pace { connection: u32, path: u16 },
+    /// A held path may be probed, or the answer to a probe has come.
+    Probe { connection: u32, path: u16 },
     /// The delayed-ACK timer of a path.
     DelayedAck { connection: u32, path: u16 },
     /// The last packet of a connection was an acknowledgement that a link dropped.

@@ -19,8 +19,10 @@ use crate::network::{Network, PacketNumber};
 use crate::prefetch::prefetch;
 
 mod files;
+mod hold;
 mod numbers;
 mod pacing;
+mod program;
 mod rack;
 mod receiving;
 mod scheduler;
@@ -100,6 +102,7 @@ impl Connection {
         let scheduler = tcp.keys.scheduler;
         let uses_linux = several && scheduler == scenario::Scheduler::Linux;
         let scheduler = Scheduler::new(scheduler, several);
+        let has_programs = tcp.keys.runs_program(&controller, routes.len());
         Connection {
             number,
             user,
@@ -115,7 +118,7 @@ impl Connection {
             files: None,
             fills_all: uses_linux || scheduler.may_wait(),
             scheduler,
-            linux_scheduler: uses_linux.then(Box::default),
+            linux_scheduler: uses_linux.then(|| Box::new(LinuxScheduler::new(has_programs))),
             host_seed,
             reinjections: VecDeque::new(),
             data_receiver: Reassembly::default(),
@@ -128,7 +131,12 @@ impl Connection {
     /// Opens the paths that open at `now` or before.
     pub fn open_paths(&mut self, now: Time, routes: &[Route], tcp: &Tcp) {
         let closed = routes.iter().enumerate().skip(self.paths.len());
-        for (r, route) in closed.take_while(|(_, route)| route.opens_at(self.started_at) <= now) {
+        let (started_at, has_programs) = (self.started_at, self.has_programs());
+        let opens = |route: &Route| match has_programs {
+            true => route.is_known_at(started_at),
+            false => route.opens_at(started_at),
+        };
+        for (r, route) in closed.take_while(|(_, route)| opens(route) <= now) {
             self.controller.add_path();
             self.controller
                 .set_ssthresh(r, tcp.keys.initial_ssthresh_packets.get());
@@ -142,6 +150,12 @@ impl Connection {
             }
             self.paths.push(path);
         }
+    }
+
+    /// Whether it runs programs of `anabranch-kernel`, which decide before a path sends.
+    pub fn has_programs(&self) -> bool {
+        let scheduler = self.linux_scheduler.as_ref();
+        scheduler.is_some_and(|scheduler| scheduler.has_programs)
     }
 
     /// Begins or resumes a bulk transfer.

@@ -23,6 +23,8 @@ impl Bits {
     pub const MEDIA: Bits = Bits(32);
     /// The acknowledged packet had arrived before (a duplicate SACK, RFC 2883).
     pub const DUPLICATE: Bits = Bits(128);
+    /// The packet is a probe (TCP's keepalive). In an acknowledgement a part of a count.
+    pub const PROBE: Bits = Bits(256);
     /// The sender reduces its window by the share of marks (ECT(1), RFC 9331).
     pub const SCALABLE: Bits = Bits(64);
 
@@ -39,6 +41,12 @@ impl Bits {
     #[inline]
     pub fn has(self, bit: Bits) -> bool {
         self.0 & bit.0 != 0
+    }
+
+    /// Whether these are the bits of data.
+    #[inline]
+    pub fn are_of_data(self) -> bool {
+        self.0 & (Bits::ACK.0 | Bits::MEDIA.0 | Bits::PROBE.0) == 0
     }
 
     pub fn set(&mut self, bit: Bits) {

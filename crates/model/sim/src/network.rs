@@ -21,6 +21,8 @@ pub(crate) enum Content {
     /// A part of a frame of media: `connection` is the number of its source, `data_sequence` that
     /// of the frame.
     Media,
+    /// A probe of a path that gets no data, which the receiver answers.
+    Probe,
 }
 
 /// A packet in the network. `hop`, its place on its route, is an index of [`Network::hops`].
@@ -42,12 +44,14 @@ impl Packet {
     /// The content, which its bits tell.
     #[inline]
     pub fn content(&self) -> Content {
-        if self.bits.has(Bits::ACK) {
+        if self.bits.are_of_data() {
+            Content::Data
+        } else if self.bits.has(Bits::ACK) {
             Content::Ack
         } else if self.bits.has(Bits::MEDIA) {
             Content::Media
         } else {
-            Content::Data
+            Content::Probe
         }
     }
 }

@@ -231,6 +231,12 @@ impl Simulation {
                     connection.on_pacing_timer(world, path);
                 });
             }
+            Event::Probe { connection, path } => {
+                self.connect(connection, |connection, world| {
+                    connection.on_probing_timer(world, path);
+                });
+                self.retire_if_over(connection);
+            }
             Event::Leave { connection, path } => {
                 self.connect(connection, |connection, world| {
                     connection.on_leave(world, path);
@@ -308,7 +314,7 @@ impl Simulation {
     #[inline]
     fn account_drop(&mut self, packet: Packet, cause: Cause) {
         match packet.content() {
-            Content::Data => {
+            Content::Data | Content::Probe => {
                 let connection = &mut self.connections[packet.connection as usize];
                 connection.on_drop(packet.path, cause);
             }
@@ -333,6 +339,9 @@ impl Simulation {
     fn arrive_other(&mut self, packet: &Packet) {
         match packet.content() {
             Content::Media => self.receive_media(packet),
+            Content::Probe => self.connect(packet.connection, |connection, world| {
+                connection.answer_probe(world, packet.path);
+            }),
             _ => self.arrive_back(packet.connection, packet.path, packet.sequence),
         }
     }

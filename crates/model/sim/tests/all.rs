@@ -14,6 +14,7 @@ mod mptcp;
 mod ns2;
 mod one_path_truth;
 mod opening;
+mod programs;
 mod repair;
 mod schedulers;
 mod traces;

@@ -150,7 +150,7 @@ impl<R: Rule> Controller<R> {
 
     /// Sets whether the siblings of path `r` leave it out. Where none is and all paths are coupled,
     /// the rule is given the paths themselves.
-    pub(super) fn set_silent(&mut self, r: usize, left_out: bool) {
+    pub fn set_silent(&mut self, r: usize, left_out: bool) {
         if let Some(grouping) = &mut self.grouping {
             grouping.leave_out(r, left_out);
             if grouping.is_trivial() {

@@ -18,6 +18,7 @@ impl Rule for Balia {
     const NAME: &'static str = "balia";
     const SUMMARY: &'static str = "Balanced linked adaptation: friendly and responsive in balance";
     const SOURCE: &'static str = "Balia, equations 1 and 2";
+    const HAS_PROGRAM: bool = true;
     const PARAMETERS: &'static [Parameter] = &[Parameter {
         name: "cap",
         default: 1.5,

@@ -14,6 +14,7 @@ impl Rule for Coupled {
     const NAME: &'static str = "coupled";
     const SUMMARY: &'static str = "Fully coupled: all traffic moves to the best paths";
     const SOURCE: &'static str = "Balia, section II-B";
+    const HAS_PROGRAM: bool = true;
     const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 

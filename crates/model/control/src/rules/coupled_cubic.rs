@@ -41,6 +41,7 @@ impl Rule for CoupledCubic {
     const NAME: &'static str = "coupled-cubic";
     const SUMMARY: &'static str = "CUBIC, linked as LIA: as much in total as one CUBIC";
     const SOURCE: &'static str = "RFC 9438; the coupling is of this project, after RFC 6356";
+    const HAS_PROGRAM: bool = true;
     const PARAMETERS: &'static [Parameter] = &[Parameter {
         name: "c",
         default: 0.4,

@@ -16,6 +16,7 @@ impl Rule for Ewtcp {
     const NAME: &'static str = "ewtcp";
     const SUMMARY: &'static str = "A weighted TCP on every path, uncoupled";
     const SOURCE: &'static str = "Balia, section II-B";
+    const HAS_PROGRAM: bool = true;
     const PARAMETERS: &'static [Parameter] = &[Parameter {
         name: "a",
         default: 1.0,

@@ -17,6 +17,7 @@ impl Rule for Lia {
     const ALIASES: &'static [&'static str] = &["max"];
     const SUMMARY: &'static str = "Linked increases: as much in total as one TCP on the best path";
     const SOURCE: &'static str = "RFC 6356, section 3";
+    const HAS_PROGRAM: bool = true;
     const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 

@@ -22,6 +22,7 @@ impl Rule for Olia {
     const NAME: &'static str = "olia";
     const SUMMARY: &'static str = "Opportunistic linked increases: Pareto-optimal, still responsive";
     const SOURCE: &'static str = "draft-khalili-mptcp-congestion-control, section 3";
+    const HAS_PROGRAM: bool = true;
     const INCREASE_CANCELS: bool = true;
     const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();

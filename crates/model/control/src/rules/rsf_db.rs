@@ -20,6 +20,7 @@ impl Rule for RsfDb {
     const NAME: &'static str = "rsf-db";
     const SUMMARY: &'static str = "Rent-seeking framework, every path at the same queueing delay";
     const SOURCE: &'static str = "RSF, equation 1";
+    const HAS_PROGRAM: bool = true;
     const PARAMETERS: &'static [Parameter] = &[Parameter {
         name: "d_s",
         default: 0.1,

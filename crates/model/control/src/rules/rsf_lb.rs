@@ -20,6 +20,7 @@ impl Rule for RsfLb {
     const NAME: &'static str = "rsf-lb";
     const SUMMARY: &'static str = "Rent-seeking framework, every path at the same losses per second";
     const SOURCE: &'static str = "RSF, equation 2";
+    const HAS_PROGRAM: bool = true;
     const PARAMETERS: &'static [Parameter] = &[Parameter {
         name: "mu",
         default: 4.0,

@@ -14,6 +14,7 @@ impl Rule for Semicoupled {
     const NAME: &'static str = "semicoupled";
     const SUMMARY: &'static str = "Semicoupled: favours better paths, keeps some traffic on all";
     const SOURCE: &'static str = "Balia, section II-B";
+    const HAS_PROGRAM: bool = true;
     const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 

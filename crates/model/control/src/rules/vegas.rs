@@ -22,6 +22,7 @@ impl Rule for Vegas {
     const NAME: &'static str = "vegas";
     const SUMMARY: &'static str = "Vegas on every path by itself, weighted by kappa";
     const SOURCE: &'static str = "I-TCP, section III";
+    const HAS_PROGRAM: bool = true;
     const PARAMETERS: &'static [Parameter] = &[Parameter {
         name: "kappa",
         default: 1.0,

@@ -52,6 +52,7 @@ impl Rule for Wvegas {
     const NAME: &'static str = "wvegas";
     const SUMMARY: &'static str = "Weighted Vegas: shares a total of queued packets among the paths";
     const SOURCE: &'static str = "wVegas, algorithm 3";
+    const HAS_PROGRAM: bool = true;
     const PARAMETERS: &'static [Parameter] = &[
         Parameter {
             name: "total_alpha",

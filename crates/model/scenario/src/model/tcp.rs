@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use anabranch_control::AnyController;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -59,6 +60,12 @@ macro_rules! keys {
 }
 
 impl Tcp {
+    /// Whether a connection over so many paths runs a program of `anabranch-kernel`.
+    pub fn runs_program(&self, controller: &AnyController, paths: usize) -> bool {
+        let on_linux = self.kernel_programs && self.scheduler == Scheduler::Linux;
+        on_linux && paths > 1 && controller.has_program()
+    }
+
     /// Memory that Linux accounts for a full packet in a buffer, bytes: `tcp_sndbuf_expand` with
     /// `MAX_TCP_HEADER` of a kernel without wireless networks, and about what `skb->truesize` is at
     /// the receiver (`tcp_measure_rcv_mss`); 2304 for 1500.
@@ -91,7 +98,7 @@ keys! {
     initial_ssthresh_packets: PositiveOrInfinite = PositiveOrInfinite::constant(f64::INFINITY);
     /// Smallest slow-start threshold of a connection with several paths, packets. 1, the default,
     /// lets the window of a bad path become very small (Balia, section V); 2 is RFC 5681's, which a
-    /// connection with one path always has.
+    /// connection with one path always has, and one with `kernel_programs` at least.
     min_ssthresh_packets: Count = Count::constant(1);
     /// Compute a loss-based rule's increase once per round trip of a path, as the kernel programs
     /// do (docs/reference/kernel.md), instead of for every packet acknowledged.
@@ -137,8 +144,15 @@ keys! {
     /// `linux`:
     /// `linux`.
     scheduler: Scheduler = Scheduler::MinRtt, linux: Scheduler::Linux;
-    /// With Linux' scheduler: the send buffer of a path, windows. Default: 2, as in Linux;
-    /// `anabranch-kernel` gives its algorithms 16.
+    /// On sim, with Linux' scheduler: the host has the programs of `anabranch-kernel`. A connection
+    /// over several paths whose rule has one holds late paths back, limits unsent data, paces paths
+    /// that were held, has send buffers of 4 windows, computes increases once per round trip and
+    /// has a smallest slow-start threshold of 2 (docs/reference/kernel.md); Linux' own `reno`,
+    /// `cubic` and `bbr` are as without. On kernel it is as the program was loaded. Default: false;
+    /// profile `linux`: true.
+    kernel_programs: bool = false, linux: true;
+    /// With Linux' scheduler: the send buffer of a path, windows, where `kernel_programs` do not
+    /// determine it. Default: 2, as in Linux.
     send_buffer_windows: Count = Count::constant(2);
     /// With Linux' scheduler: a path gets no more data while so many unsent bytes wait in its queue
     /// (Linux' `tcp_notsent_lowat` and `TCP_NOTSENT_LOWAT`). Default: `inf`, as in Linux.
@@ -175,8 +189,8 @@ pub enum Profile {
     Rfc,
     /// A machine's stack. Linux 6: `min_rto_ms = 200` with `rto_floor = "variance"`, undo of
     /// spurious timeouts, delayed ACKs with quick ACKs, RACK with tail loss probes, Linux'
-    /// scheduler, receive buffers of 6 MB (`rmem_max_bytes`), and a host that is not a clock:
-    /// `host_jitter_us = 100`.
+    /// scheduler, the programs of `anabranch-kernel` (`kernel_programs`), receive buffers of 6 MB
+    /// (`rmem_max_bytes`), and a host that is not a clock: `host_jitter_us = 100`.
     Linux,
 }
 

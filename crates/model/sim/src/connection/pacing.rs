@@ -139,7 +139,7 @@ impl Connection {
         }
     }
 
-    fn schedule_pacing(&self, world: &mut World, r: usize, time: Time) {
+    pub(super) fn schedule_pacing(&self, world: &mut World, r: usize, time: Time) {
         let event = Event::Pace {
             connection: self.number,
             path: r as u16,
@@ -152,10 +152,11 @@ impl Connection {
         let index = usize::from(r);
         // As for the retransmission timer: this may be another connection by now.
         let packets = self.paths.get_mut(index).and_then(|p| p.packets.as_mut());
-        let Some(packets) = packets else {
+        let event = packets.map(|packets| packets.timer.on_event(world.now));
+        let Some(event) = event.or_else(|| self.program_paces(world.now, index)) else {
             return;
         };
-        match packets.timer.on_event(world.now) {
+        match event {
             TimerEvent::Stale => {}
             TimerEvent::Later(time) => self.schedule_pacing(world, index, time),
             TimerEvent::Expired => {

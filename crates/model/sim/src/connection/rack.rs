@@ -352,6 +352,7 @@ impl Connection {
         self.open_window(world.now, r);
         if detected.loss {
             self.retransmit(world, r);
+            self.tell_program(world, r, false);
         }
         self.fill_windows(world);
     }

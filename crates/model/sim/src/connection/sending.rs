@@ -83,6 +83,9 @@ impl Connection {
         let opened = ack.data_cumulative > self.data_una;
         self.data_una = self.data_una.max(ack.data_cumulative);
         if self.starved && opened || !self.reinjections.is_empty() || self.fills_all {
+            if self.linux_scheduler.is_some() {
+                self.run_program(world, r, ack, outcome.loss);
+            }
             self.fill_windows(world);
         } else {
             self.fill_window(world, r);
@@ -388,7 +391,7 @@ impl Connection {
     }
 
     #[inline(always)]
-    fn offer(&mut self, world: &mut World, packet: Packet) {
+    pub(super) fn offer(&mut self, world: &mut World, packet: Packet) {
         if let Err(cause) = world.network.send(world.now, packet) {
             self.on_drop(packet.path, cause);
         }

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use anabranch_net::{Dice, Time};
 use anabranch_scenario::Recovery;
 use anabranch_scenario::recorder::PathTotals;
+use anabranch_scenario::time::from_seconds;
 
 use crate::connection::World;
 use crate::connection::numbers::Reassembly;
@@ -39,6 +40,13 @@ impl Route {
     /// When the path of a connection started at this time opens.
     pub fn opens_at(&self, started_at: Time) -> Time {
         self.opens_at.max(started_at + self.join_delay)
+    }
+
+    /// When the sender knows the path: its fourth packet of the handshake of MP_JOIN (RFC 8684,
+    /// section 3.2) comes a round trip before it may send.
+    pub fn is_known_at(&self, started_at: Time) -> Time {
+        let round_trip = from_seconds(self.propagation_s).min(self.join_delay);
+        self.opens_at(started_at) - round_trip
     }
 }
 
@@ -191,6 +199,11 @@ impl Subflow {
     #[inline]
     pub fn has_timed_out(&self) -> bool {
         self.backoff > 0
+    }
+
+    /// Timeouts since something new was acknowledged.
+    pub fn timeouts_in_a_row(&self) -> u32 {
+        self.backoff
     }
 
     /// Something new is acknowledged: the timeout is no longer doubled.

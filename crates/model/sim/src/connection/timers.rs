@@ -232,6 +232,7 @@ impl Connection {
             self.reinjections.extend(lost.map(|data| (data, r as u16)));
         }
         self.restart_timer(world, r);
+        self.tell_program(world, r, true);
         self.fill_windows(world);
     }
 

@@ -15,7 +15,7 @@ use super::Simulation;
 use crate::connection::World;
 use crate::connection::subflow::Route;
 use crate::ecn::Bits;
-use crate::network::{Acknowledgement, Network, Packet, PacketNumber};
+use crate::network::{Acknowledgement, Content, Network, Packet, PacketNumber};
 
 impl Simulation {
     /// Captures the packets of every user's host from now on, the begin of the run, in a file per
@@ -81,7 +81,7 @@ pub(crate) fn opening(now: Time, routes: &[Route]) -> Opening {
 impl Network {
     /// Captures a data packet at a tap, and sends it over the next link.
     pub(crate) fn pass(&mut self, now: Time, mut packet: Packet) -> Result<(), Cause> {
-        if let Some(capture) = &mut self.capture {
+        if let (Some(capture), Content::Data) = (&mut self.capture, packet.content()) {
             let data = Data {
                 sent_at: packet.sent_at,
                 path: packet.path,

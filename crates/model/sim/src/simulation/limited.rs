@@ -2,7 +2,9 @@
 //! (draft-ietf-ccwg-ratelimited-increase): the application, the scheduler, or flow control.
 //!
 //! The window that counts is the one before an acknowledgement: if the path had sent less, nothing
-//! says that the network takes more.
+//! says that the network takes more. Linux' pacing keeps a window from being full all the time: then
+//! it counts as full if it was in the last round trip, and in slow start if more than half was used
+//! (`tcp_is_cwnd_limited`).
 
 use anabranch_control::RULES;
 use anabranch_scenario::Scheduler;
@@ -20,6 +22,8 @@ struct State {
     in_flight: u32,
     whole: u32,
     spurious: u64,
+    /// The most that was outstanding in the last round trip, if the path is paced.
+    most_out: Option<u32>,
 }
 
 impl Simulation {
@@ -32,6 +36,10 @@ impl Simulation {
                 in_flight: path.sender.in_flight(),
                 whole: path.window,
                 spurious: path.totals.spurious_timeouts,
+                most_out: connection
+                    .linux_scheduler
+                    .as_ref()
+                    .and_then(|it| it.most_out(r)),
             };
             paths.map(state).collect()
         };
@@ -59,8 +67,9 @@ impl Simulation {
                     others += u64::from(is_acknowledged && !full);
                     let undone = after.spurious > before.spurious;
                     let same = before.started_at == after.started_at;
+                    let used = before.most_out.is_some_and(|most| 2 * most > before.whole);
                     assert!(
-                        full || undone || !same || after.window <= before.window,
+                        full || used || undone || !same || after.window <= before.window,
                         "path {r} at {} s: {before:?}, then {after:?}, {acknowledged:?}",
                         seconds(time)
                     );

@@ -102,6 +102,9 @@ impl Simulation {
         for route in &routes[connection.paths.len()..] {
             let event = Event::OpenPath(number);
             self.network.calendar.push(route.opens_at(now), event);
+            if connection.has_programs() {
+                self.network.calendar.push(route.is_known_at(now), event);
+            }
         }
         if let Some(capture) = &mut self.network.capture {
             capture.open(number, user as usize, &opening(now, routes));

@@ -7,11 +7,13 @@
 //! all others wait for, and the buffer fills. Then a path without data sends the oldest data again.
 
 use std::collections::VecDeque;
+use std::iter::repeat;
 
 use anabranch_control::AnyController;
 use anabranch_net::Time;
 
 use crate::calendar::Event;
+use crate::connection::program::{BUFFER_WINDOWS, Program};
 use crate::connection::subflow::Subflow;
 use crate::connection::tcp::Tcp;
 use crate::connection::timers::{Timer, TimerEvent};
@@ -34,6 +36,10 @@ pub(crate) struct LinuxScheduler {
     /// The application has written the data below this.
     written: PacketNumber,
     queues: Vec<SendQueue>,
+    /// Whether the connection runs a program of `anabranch-kernel`.
+    pub has_programs: bool,
+    /// The programs of the paths, if it does.
+    pub programs: Vec<Program>,
     /// Data below this was acknowledged when the timer was last started or stopped.
     una: PacketNumber,
     /// Duration of the timer when it starts next (`timer_ival`).
@@ -82,15 +88,22 @@ pub(crate) fn fragment(tcp: &Tcp) -> u32 {
 
 impl SendQueue {
     /// Lets the buffer grow with the window, up to its limit (`tcp_sndbuf_expand`).
-    fn expand(&mut self, tcp: &Tcp, window: u32) {
+    fn expand(&mut self, tcp: &Tcp, windows: u32, window: u32) {
         let window = u64::from(window.max(LEAST_WINDOW));
-        let windows = u64::from(tcp.keys.send_buffer_windows.get());
-        let buffer = windows * window * tcp.keys.packet_memory();
+        let buffer = u64::from(windows) * window * tcp.keys.packet_memory();
         self.buffer = self.buffer.max(buffer.min(largest_buffer(tcp)));
     }
 }
 
 impl LinuxScheduler {
+    /// The scheduler of a new connection.
+    pub fn new(has_programs: bool) -> LinuxScheduler {
+        LinuxScheduler {
+            has_programs,
+            ..LinuxScheduler::default()
+        }
+    }
+
     /// Whether every queue is empty. Assigned data is sent even if another path sent it too.
     pub fn is_empty(&self) -> bool {
         self.queues.iter().all(|queue| queue.packets.is_empty())
@@ -105,16 +118,46 @@ impl LinuxScheduler {
     /// `una` is the first data not acknowledged, `end` the end of the application's data.
     pub fn write(&mut self, paths: &[Subflow], tcp: &Tcp, una: PacketNumber, end: PacketNumber) {
         self.queues.resize_with(paths.len(), SendQueue::default);
-        for (queue, path) in self.queues.iter_mut().zip(paths) {
-            queue.expand(tcp, path.window);
+        let late = self.programs.iter().map(|program| program.is_late);
+        let late = late.chain(repeat(!self.has_programs));
+        for ((queue, path), is_late) in self.queues.iter_mut().zip(paths).zip(late) {
+            let linux = tcp.keys.send_buffer_windows.get();
+            let windows = if is_late { linux } else { BUFFER_WINDOWS };
+            queue.expand(tcp, windows, path.window);
         }
-        let buffer: u64 = self.queues.iter().map(|queue| queue.buffer).sum();
-        let buffer = packets(tcp, OWN + buffer);
+        let buffer = packets(tcp, self.buffer());
         let held = self.written.saturating_sub(una);
         if held * 3 <= u64::from(buffer) * 2 {
             let room_end = una.saturating_add(PacketNumber::from(buffer));
             self.written = self.written.max(room_end.min(end));
         }
+    }
+
+    /// The connection's send buffer, bytes.
+    pub fn buffer(&self) -> u64 {
+        OWN + self.queues.iter().map(|queue| queue.buffer).sum::<u64>()
+    }
+
+    /// The limit of a path's send buffer, bytes.
+    pub fn largest_buffer(&self, tcp: &Tcp) -> u64 {
+        largest_buffer(tcp)
+    }
+
+    /// Packets in a path's queue.
+    pub fn unsent(&self, r: usize) -> usize {
+        self.queues.get(r).map_or(0, |queue| queue.packets.len())
+    }
+
+    /// The application has written this much, and a path has this rate.
+    #[cfg(test)]
+    pub fn write_at_once(&mut self, paths: &[Subflow], written: PacketNumber) {
+        self.queues.resize_with(paths.len(), SendQueue::default);
+        self.written = written;
+    }
+
+    #[cfg(test)]
+    pub fn set_rate(&mut self, r: usize, rate: f64) {
+        self.queues[r].rate = rate;
     }
 
     /// Packets of a path in flight and in its queue.
@@ -125,13 +168,22 @@ impl LinuxScheduler {
     /// Whether a path's buffer has room (`sk_stream_memory_free`).
     pub fn has_room(&self, paths: &[Subflow], tcp: &Tcp, r: usize) -> bool {
         let queue = &self.queues[r];
-        (queue.packets.len() as u32) < tcp.notsent
+        let own = self.programs.get(r).map_or(u32::MAX, |it| it.unsent);
+        (queue.packets.len() as u32) < tcp.notsent.min(own)
             && self.load(paths, r) < packets(tcp, queue.buffer)
     }
 
     /// The path that would finish its load first (`mptcp_subflow_get_send`); those without an RTT
     /// come before all others.
-    pub fn soonest(&mut self, paths: &[Subflow], controller: &AnyController) -> Option<usize> {
+    pub fn soonest(
+        &mut self,
+        paths: &[Subflow],
+        controller: &AnyController,
+        now: Time,
+    ) -> Option<usize> {
+        if self.has_programs {
+            return self.soonest_of_paced(paths, now);
+        }
         for (r, queue) in self.queues.iter_mut().enumerate() {
             let path = controller.path(r);
             if queue.rate == 0.0 && path.rtt.is_finite() {
@@ -145,9 +197,23 @@ impl LinuxScheduler {
         (0..self.queues.len()).min_by(|a, b| linger(a).total_cmp(&linger(b)))
     }
 
+    /// The same by Linux' pacing rates, with which a path that is held has none.
+    fn soonest_of_paced(&mut self, paths: &[Subflow], now: Time) -> Option<usize> {
+        for (queue, program) in self.queues.iter_mut().zip(&self.programs) {
+            if queue.rate == 0.0 {
+                queue.rate = program.pacing_rate;
+            }
+        }
+        let linger = |r: &usize| f64::from(self.load(paths, *r)) / self.queues[*r].rate;
+        let open = (0..self.queues.len()).filter(|&r| self.programs[r].is_open(now));
+        let paced = open.filter(|&r| self.queues[r].rate > 0.0);
+        paced.min_by(|a, b| linger(a).total_cmp(&linger(b)))
+    }
+
     /// Averages the rate of a path that is chosen: what waits at it counts with the average so far,
     /// the burst with the `present` rate, packets/s.
     pub fn average_rate(&mut self, paths: &[Subflow], tcp: &Tcp, r: usize, present: f64) {
+        let present = self.programs.get(r).map_or(present, |it| it.pacing_rate);
         let (load, burst) = (f64::from(self.load(paths, r)), f64::from(burst(tcp)));
         let queue = &mut self.queues[r];
         if queue.rate > 0.0 {
@@ -211,8 +277,15 @@ impl LinuxScheduler {
     }
 
     /// Assigns the oldest data to a path without data (`__mptcp_retrans`).
-    pub fn resend(&mut self, paths: &[Subflow], tcp: &Tcp, una: PacketNumber, next: PacketNumber) {
-        let idle = (0..self.queues.len()).find(|&r| self.load(paths, r) == 0);
+    pub fn resend(
+        &mut self,
+        paths: &[Subflow],
+        tcp: &Tcp,
+        (una, next): (PacketNumber, PacketNumber),
+        now: Time,
+    ) {
+        let open = |r: usize| self.programs.get(r).is_none_or(|it| it.is_open(now));
+        let idle = (0..self.queues.len()).find(|&r| self.load(paths, r) == 0 && open(r));
         if let Some(r) = idle {
             let fragment = PacketNumber::from(fragment(tcp));
             let end = (una / fragment + 1) * fragment;
@@ -229,10 +302,12 @@ impl Connection {
         let Some(mut scheduler) = self.linux_scheduler.take() else {
             return;
         };
+        self.begin_programs(&mut scheduler, world);
         scheduler.write(&self.paths, world.tcp, self.data_una, self.data_end);
         self.assign(&mut scheduler, world);
         for r in 0..self.paths.len() {
             self.send_queued(&mut scheduler, world, r);
+            self.follow(&mut scheduler, world, r);
         }
         let event_at = scheduler.restart_timer(self.data_una, self.data_next, world.now);
         if let Some(time) = event_at {
@@ -249,7 +324,7 @@ impl Connection {
         let mut chosen = None;
         while self.data_next < scheduler.written() {
             scheduler.set_interval(&self.paths, world.now, min_rto);
-            let soonest = scheduler.soonest(&self.paths, &self.controller);
+            let soonest = scheduler.soonest(&self.paths, &self.controller, world.now);
             let Some(r) = soonest.filter(|&r| scheduler.has_room(&self.paths, world.tcp, r)) else {
                 return;
             };
@@ -274,18 +349,24 @@ impl Connection {
 
     /// Sends what waits at a path as far as its window has room.
     fn send_queued(&mut self, scheduler: &mut LinuxScheduler, world: &mut World, r: usize) {
-        while self.paths[r].has_room() {
-            if self.retransmit(world, r) {
-                continue;
+        while self.paths[r].has_room() && !self.waits(scheduler, world, r) {
+            let again = self.retransmit(world, r);
+            if !again {
+                let Some((data, again)) = scheduler.take(r) else {
+                    break;
+                };
+                self.paths[r].totals.retransmitted_packets += u64::from(again);
+                self.send_first(world, r, data);
             }
-            let Some((data, again)) = scheduler.take(r) else {
-                break;
-            };
-            self.paths[r].totals.retransmitted_packets += u64::from(again);
-            self.send_first(world, r, data);
+            if let Some(program) = scheduler.programs.get_mut(r) {
+                program.note_sent(world.now, &self.paths[r], again);
+            }
         }
         let path = &mut self.paths[r];
-        path.window_limited = !path.has_room();
+        path.window_limited = match scheduler.programs.get_mut(r) {
+            Some(program) => program.is_window_limited(path, self.controller.ssthresh(r)),
+            None => !path.has_room(),
+        };
     }
 
     /// The event of the timer after which an idle path sends the oldest data again.
@@ -302,7 +383,8 @@ impl Connection {
             }
             TimerEvent::Expired => {
                 scheduler.on_expired(&self.paths);
-                scheduler.resend(&self.paths, world.tcp, self.data_una, self.data_next);
+                let data = (self.data_una, self.data_next);
+                scheduler.resend(&self.paths, world.tcp, data, world.now);
                 self.send_as_linux(world);
             }
         }
@@ -365,7 +447,7 @@ mod tests {
         let tcp = Tcp::new(&anabranch_scenario::Tcp::default());
         let mut queue = SendQueue::default();
         let buffers = [1, 19, 3].map(|window| {
-            queue.expand(&tcp, window);
+            queue.expand(&tcp, 2, window);
             queue.buffer
         });
         assert_eq!(buffers, [46080, 87552, 87552]);
@@ -377,17 +459,16 @@ mod tests {
     #[test]
     fn a_path_has_a_buffer_of_as_many_windows_as_the_scenario_says() {
         let mut tcp = Tcp::new(&anabranch_scenario::Tcp::default());
-        tcp.keys.send_buffer_windows = count(16.0);
         let mut queue = SendQueue::default();
-        queue.expand(&tcp, 10);
+        queue.expand(&tcp, 16, 10);
         assert_eq!(queue.buffer, 368_640);
         tcp.keys.receive_buffer_packets = count(100.0);
         let mut queue = SendQueue::default();
-        queue.expand(&tcp, 10);
+        queue.expand(&tcp, 16, 10);
         assert_eq!(queue.buffer, 300_000);
         tcp.keys.wmem_max_bytes = count(200_000.0);
         let mut queue = SendQueue::default();
-        queue.expand(&tcp, 10);
+        queue.expand(&tcp, 16, 10);
         assert_eq!(queue.buffer, 200_000);
     }
 
