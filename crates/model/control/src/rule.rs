@@ -72,7 +72,7 @@ pub trait Rule: Clone + Debug {
     /// The specification that a study of all rules runs: with parameters where the defaults make
     /// the rule NewReno by another name.
     const STUDIED_AS: &'static str = Self::NAME;
-    /// Whether `anabranch-kernel` has a program that runs it in Linux: a header in its `bpf/rules/`.
+    /// Whether `anabranch-kernel` has a program that runs it: a header in its `bpf/rules/`.
     const HAS_PROGRAM: bool = false;
     /// The name in Linux, where that is not [`NAME`](Rule::NAME) with underscores for hyphens.
     const LINUX_NAME: Option<&'static str> = None;

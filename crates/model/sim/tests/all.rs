@@ -14,7 +14,6 @@ mod mptcp;
 mod ns2;
 mod one_path_truth;
 mod opening;
-mod programs;
 mod repair;
 mod schedulers;
 mod traces;

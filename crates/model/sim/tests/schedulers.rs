@@ -4,6 +4,8 @@ use anabranch_scenario::Record;
 
 use crate::common::{PAYLOAD, run};
 
+mod programs;
+
 /// A Reno user with a path over each of these links, so that no path's window depends on another's.
 fn user(links: &[&str], scheduler: &str, workload: &str, more: &str) -> Record {
     let tables = (0..)

@@ -60,7 +60,7 @@ macro_rules! keys {
 }
 
 impl Tcp {
-    /// Whether a connection over so many paths runs a program of `anabranch-kernel`.
+    /// Whether a connection over this number of paths runs a program of `anabranch-kernel`.
     pub fn runs_program(&self, controller: &AnyController, paths: usize) -> bool {
         let on_linux = self.kernel_programs && self.scheduler == Scheduler::Linux;
         on_linux && paths > 1 && controller.has_program()

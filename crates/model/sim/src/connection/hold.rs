@@ -1,6 +1,6 @@
 //! Hold-back: the programs of `anabranch-kernel` on a Linux host hold back a path whose data would
-//! arrive too late, and limit its unsent data. As `crates/kernel/kernel/bpf/hold.h`, which says why,
-//! with its names and constants.
+//! arrive too late, and limit its unsent data. `crates/kernel/kernel/bpf/hold.h` says why, and has
+//! the names and constants.
 //!
 //! A held path has a pacing rate of 0, so that the scheduler leaves it out, and is probed once per
 //! second by TCP's keepalive. The program decides anew at the end of each round trip, at a loss,
@@ -24,7 +24,7 @@ use crate::network::{Acknowledgement, Packet};
 /// arrives (`BURST_SHARE`, `BUFFER_SHARE`).
 const BURST_SHARE: u64 = 8;
 const BUFFER_SHARE: u64 = 2;
-/// A path that only the buffers hold is tried again after so many times of the lateness.
+/// A path that only the buffers hold is tried again after this multiple of the lateness.
 const RETRY_TIMES: u64 = 64;
 /// Timeouts in a row after which a sibling is not counted (`DEAD_TIMEOUTS`).
 const DEAD_TIMEOUTS: u32 = 2;
@@ -49,13 +49,13 @@ impl<'a> Around<'a> {
     }
 }
 
-/// What a program decides by.
+/// The quantities by which a program decides.
 struct Decision {
-    /// How much later data of the path arrives than that of the fastest, us.
+    /// Lateness of the path's data beside that of the fastest, us.
     late_us: u64,
-    /// What the siblings send meanwhile, bytes.
+    /// Data that the siblings send meanwhile, bytes.
     early: u64,
-    /// What the connection can spare in one burst, and by its buffers, bytes.
+    /// Data of one burst, and of the buffers, bytes.
     burst: u64,
     buffers: u64,
 }
@@ -262,7 +262,7 @@ impl Connection {
         self.linux_scheduler = Some(scheduler);
     }
 
-    /// A loss event of path `r` without an acknowledgement; `timeout` if that was the retransmission
+    /// A loss event of path `r` without an acknowledgement; `timeout` if it was the retransmission
     /// timer's.
     pub(super) fn tell_program(&mut self, world: &mut World, r: usize, timeout: bool) {
         let Some(mut scheduler) = self.linux_scheduler.take() else {

@@ -1,5 +1,5 @@
-//! The state of a program of `anabranch-kernel` on a path of a Linux host, and what it computes from
-//! it: as `crates/kernel/kernel/bpf/hold.h`, with its names and constants.
+//! The state of a program of `anabranch-kernel` on a path of a Linux host, and quantities that
+//! follow from it: `crates/kernel/kernel/bpf/hold.h` has the names and constants.
 
 use std::collections::VecDeque;
 
@@ -220,7 +220,7 @@ impl Program {
     }
 }
 
-/// What the time of arrival of a path's next data depends on.
+/// The state of a path on which the arrival of its next data depends.
 pub(crate) struct Arrival {
     pub window: u32,
     pub threshold: u64,

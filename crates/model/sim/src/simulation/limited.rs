@@ -2,9 +2,9 @@
 //! (draft-ietf-ccwg-ratelimited-increase): the application, the scheduler, or flow control.
 //!
 //! The window that counts is the one before an acknowledgement: if the path had sent less, nothing
-//! says that the network takes more. Linux' pacing keeps a window from being full all the time: then
-//! it counts as full if it was in the last round trip, and in slow start if more than half was used
-//! (`tcp_is_cwnd_limited`).
+//! says that the network takes more. Linux' pacing keeps a window from being full all the time: it
+//! then counts as full if it was in the last round trip, and in slow start if more than half was
+//! used (`tcp_is_cwnd_limited`).
 
 use anabranch_control::RULES;
 use anabranch_scenario::Scheduler;

@@ -65,8 +65,8 @@ fn a_path_that_is_late_from_its_start_carries_probes_alone() {
 
 /// The fast path is down from 5 s on. Its window grows from 80 by one per round trip, at most to
 /// sqrt(80^2 + 2 * 4167 * 5) = 220 packets then, so that nothing is lost before, and its RTT is at
-/// most 53 ms. Its two timeouts, of 200 ms and a round trip and of twice that, are over after 0.8 s;
-/// the held path is probed within a second, and answers 300 ms later: it has data within 2 s and a
+/// most 53 ms. Its two timeouts, 200 ms and a round trip and twice that, are over after 0.8 s; the
+/// held path is probed within a second, and answers 300 ms later: it has data within 2 s and a
 /// round trip, and sends it until the end.
 #[test]
 fn a_held_path_takes_over_within_two_seconds_when_the_fast_one_dies() {
