@@ -21,6 +21,7 @@
 #define TCP_NOTSENT_LOWAT 25
 #define LARGEST_LIMIT (1U << 30) /* bytes */
 
+#define SK_PACING_NEEDED 1
 #define SOL_SOCKET 1
 #define SO_KEEPALIVE 9
 #define SO_MAX_PACING_RATE 47
@@ -210,7 +211,6 @@ static __noinline void hold(struct sock *sk)
 	__sync_fetch_and_add(&holds_begun, 1);
 }
 
-/* The kernel goes on to pace a path that was held: its windows would overflow a short queue. */
 static __noinline void release_path(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -300,7 +300,8 @@ static __noinline void decide_hold(struct sock *sk)
 
 /* The first decision, before the scheduler uses the path. A path that was held under an earlier
  * algorithm of the socket is released, because that could not do it when it ended; its keepalive
- * stays.
+ * stays. Each path is paced: after it had to wait for another it would send a window at once, which
+ * a queue shorter than that loses.
  */
 static inline void begin_hold(struct sock *sk)
 {
@@ -311,6 +312,8 @@ static inline void begin_hold(struct sock *sk)
 		return;
 	s->burst_start = connection->write_seq / BURST_UNIT;
 	s->mean_burst = 0;
+	if (holds_back && !sk->sk_pacing_status)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
 	if (!sk->sk_max_pacing_rate)
 		release_path(sk);
 	decide_hold(sk);

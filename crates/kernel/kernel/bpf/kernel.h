@@ -101,6 +101,7 @@ struct sock {
 	u32 sk_sndbuf;
 	u8 sk_userlocks : 4;
 	unsigned long sk_pacing_rate;
+	u32 sk_pacing_status;
 	unsigned long sk_max_pacing_rate;
 };
 

@@ -1,8 +1,10 @@
 //! Send buffers and unsent data of the subflows of a connection.
 
+use std::io::Write;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::middlebox::Middlebox;
 use crate::common::network::{Host, Network, connect, send_for};
@@ -99,5 +101,48 @@ fn the_smallest_threshold_is_that_of_tcp_or_1_packet() {
         let all = samples.iter().flat_map(|text| values(text, "ssthresh:"));
         let least = all.fold(f64::INFINITY, f64::min);
         assert_eq!(least, f64::from(expected), "{specification}");
+    }
+}
+
+/// A window after a pause over 100 ms of round-trip time: with pacing it takes at least half of that
+/// in slow start, without it as long as a processor needs.
+#[test]
+fn a_window_after_a_pause_is_paced() {
+    if !can_load() {
+        return;
+    }
+    let _lock = lock_names();
+    let network = Network::new(0, None);
+    let _sink = network.sink();
+    let times = Arc::new(Mutex::new(Vec::new()));
+    let noted = times.clone();
+    let delay = Duration::from_millis(50);
+    let _link = Middlebox::with_delay(&network, 0, delay, move |packet| {
+        if matches!(packet.from(), Host::Client) && !packet.data.is_empty() {
+            noted.lock().unwrap().push(Instant::now());
+        }
+        vec![packet]
+    });
+    for (specification, paced) in [("lia", true), ("lia:buffers=linux", false)] {
+        let _loaded = load(&specification.parse().unwrap()).unwrap();
+        let sent = times.clone();
+        network.inside(Host::Client, move || {
+            let mut stream = connect("lia", true);
+            // Grows the window to 100 packets.
+            for packets in [10, 20, 40, 80, 100] {
+                sent.lock().unwrap().clear();
+                stream
+                    .write_all(&vec![0; packets * PAYLOAD as usize])
+                    .unwrap();
+                thread::sleep(Duration::from_millis(250));
+            }
+        });
+        let times = times.lock().unwrap();
+        let most = times.windows(50).map(|w| w[49] - w[0]).min().unwrap();
+        assert_eq!(
+            most > Duration::from_millis(10),
+            paced,
+            "{specification}: {most:?}"
+        );
     }
 }

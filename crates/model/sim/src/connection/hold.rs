@@ -4,7 +4,7 @@
 //!
 //! A held path has a pacing rate of 0, so that the scheduler leaves it out, and is probed once per
 //! second by TCP's keepalive. The program decides anew at the end of each round trip, at a loss,
-//! and at each answer. A path that was held is paced from then on.
+//! and at each answer. Every path is paced.
 
 use anabranch_control::AnyController;
 use anabranch_net::Time;
@@ -90,7 +90,6 @@ impl LinuxScheduler {
         let Some(since) = program.held_since else {
             if decision.early > spare {
                 program.held_since = Some(now);
-                program.is_paced = true;
                 program.pacing_rate = 0.0;
             }
             return;
@@ -161,8 +160,7 @@ impl LinuxScheduler {
     /// The most that was outstanding in the last round trip of a path that is paced.
     #[cfg(test)]
     pub fn most_out(&self, r: usize) -> Option<u32> {
-        let program = self.programs.get(r)?;
-        program.is_paced.then_some(program.most_out)
+        Some(self.programs.get(r)?.most_out)
     }
 
     /// The programs of paths that have opened begin, before the scheduler uses the paths.
