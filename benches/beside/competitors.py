@@ -41,7 +41,7 @@ def shares(backend: str, seeds: int, rule: str, rate_mbps: int, bdps: int) -> di
         "measure.warmup_s": duration_s / 2,
     }
     if backend == "sim":
-        overrides["tcp.profile"] = "linux"
+        overrides |= {"tcp.profile": "linux", "tcp.kernel_programs": False}
     beside = BESIDE[backend]
     result = anabranch.run(EXAMPLE, beside, seeds, set=overrides, on=backend)
     rates = result.flows.pivot(index=["algorithm", "seed"], columns="flow", values="goodput_mbps")

@@ -132,3 +132,18 @@ def test_the_page_of_quic_lists_the_keys_without_effect() -> None:
     (row,) = [line for line in page.splitlines() if line.startswith("| keys of `[tcp]` without")]
     keys = row.split("|")[2].replace("`", "").replace(" ", "").split(",")
     assert keys == WITHOUT_EFFECT["quic"]
+
+
+def test_the_programs_of_the_kernel_have_no_effect_without_the_scheduler_of_linux() -> None:
+    text = TEXT.format(delay=10, queue=RED, users=2)
+
+    def found(backend: str, *lines: str) -> list[str]:
+        return caveats(Scenario.parse("\n".join(lines) + "\n" + text), backend)
+
+    on, linux = "tcp.kernel_programs = true", 'tcp.scheduler = "linux"'
+    (warning,) = found("sim", on)
+    assert 'tcp.kernel_programs: has no effect on sim without scheduler = "linux"' in warning
+    assert found("sim", on, linux) == []
+    assert found("sim", 'tcp.profile = "linux"') == []
+    for backend in ("quic", "kernel", "fluid", "equilibrium"):
+        assert any("tcp.kernel_programs: has no effect" in one for one in found(backend, on))

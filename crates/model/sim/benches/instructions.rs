@@ -3,6 +3,7 @@
 
 use std::process::{Command, exit};
 
+use anabranch_scenario::Virtual;
 use anabranch_sim::Simulation;
 
 use common::scenario;

@@ -110,9 +110,9 @@ packet per round trip where nothing is lost. A run without `tcp.initial_ssthresh
 
 const CAUTION: &str = "
 Expect much less goodput than from other rules in these cases. `vegas` alone over two clean paths of
-20 Mbps with RTTs of 20 and 60 ms has 4 of 38 Mbps in the simulator with `tcp.profile = \"linux\"`,
-and 38 without delayed ACKs; `wvegas` over two paths beside Reno has 0.28 of a link of 12 Mbps with
-a queue of 60 packets, 0.14 with 120, and 0.65 with 30.
+20 Mbps with RTTs of 20 and 60 ms has 4 of 38 Mbps in the simulator with `tcp.profile = \"linux\"`
+and `tcp.kernel_programs = false`, and 38 without delayed ACKs; `wvegas` over two paths beside Reno
+has 0.28 of a link of 12 Mbps with a queue of 60 packets, 0.14 with 120, and 0.65 with 30.
 [competitors.md](../notebook/competitors.md) has the shares beside BBR.
 
 | caution | rules |
