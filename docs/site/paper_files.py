@@ -9,7 +9,7 @@ from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from tables import cell
 
-from anabranch.experiments.quantities import QUANTITIES
+from anabranch.quantities import QUANTITIES
 from anabranch.papers.entries.checks import Check
 from anabranch.papers.entries.claims import Choice, Claims, Stated
 from anabranch.papers.entries.experiments import (

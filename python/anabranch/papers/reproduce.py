@@ -8,8 +8,6 @@ from typing import TypeAlias
 
 import pandas as pd
 
-from anabranch.experiments.quantities import measure
-from anabranch.experiments.quantities.rates import drop_percent
 from anabranch.files import output, refuse_full, staged
 from anabranch.papers import curves
 from anabranch.papers.curves import Drawing
@@ -20,6 +18,8 @@ from anabranch.papers.entries.paper import Item, Paper
 from anabranch.papers.folder import known_papers, open_paper
 from anabranch.papers.report import Report, report_of
 from anabranch.papers.summary import Summary
+from anabranch.quantities import measure
+from anabranch.quantities.rates import drop_percent
 from anabranch.result import Result
 from anabranch.runner import BACKENDS, Progress, collect, collect_parts, plan
 from anabranch.scenario import ScenarioError, load

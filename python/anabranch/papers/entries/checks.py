@@ -104,8 +104,8 @@ class Ratio:
         if np.ndim(bottom) == 0 and bottom == 0:
             raise Missing(f"{self.den} is 0, so the ratio is undefined")
         sign = np.sign(np.nanmean(bottom))
-        edges = ((top - self.min * bottom) * sign, (self.max * bottom - top) * sign)
-        return [[edge for edge in edges if not np.isinf(edge).any()]]
+        edges = [edge for edge in ((1, self.min), (-1, self.max)) if math.isfinite(edge[1])]
+        return [[side * sign * (top - edge * bottom) for side, edge in edges]]
 
     def because(self, numbers: Numbers) -> str:
         top, bottom = (_number(numbers, *name) for name in self.needs(numbers))

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from anabranch import _core
-from anabranch.experiments.quantities import QUANTITIES
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.figures import Figure, Series, Tail
+from anabranch.quantities import QUANTITIES
 from anabranch.scenario import ScenarioError
 from anabranch.typed_toml import REST, Values, Where, check_call
 
