@@ -405,15 +405,16 @@ def test_cases_given_the_same_name_are_averaged_seed_by_seed(tiny: Path) -> None
     assert len(value["mean"]) == 2
 
 
-def test_progress_continues_from_group_to_group() -> None:
-    reported: list[float] = []
-    for done, share in ((0.0, 0.25), (0.25, 0.75)):
-        part = reproduce.part(reported.append, done, share)
-        assert part is not None
-        for fraction in (0.0, 1.0):
-            part(fraction)
-    assert reported == [0.0, 0.25, 0.25, 1.0]
-    assert reproduce.part(None, 0.0, 1.0) is None
+def test_what_is_stored_does_not_run_again(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = reproduce.reproduce("tiny", store=tiny / "kept")
+
+    def never(*_: object) -> bytes:
+        raise AssertionError("it runs again")
+
+    monkeypatch.setattr("anabranch.sweeps.execute.run_point", never)
+    assert reproduce.reproduce("tiny", store=tiny / "kept").as_dict() == first.as_dict()
+    with pytest.raises(AssertionError, match="it runs again"):
+        reproduce.reproduce("tiny", quick=True, store=tiny / "kept")
 
 
 def test_a_reproduction_is_deterministic(tiny: Path) -> None:

@@ -215,6 +215,8 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("starved_s", {"flow": "a", "below": 1.5}, 2.0),
         # The sums 18, 16, 20, 16 have the variance 11 / 3; the windows 4, 1 and 0.
         ("window_synchrony", {"flow": "a"}, 11 / 15),
+        # 500 000 bytes in 1 s.
+        ("delivered_mbps", {"flow": "b"}, 4.0),
         # Durations 4, 2, 1, 1: the largest quarter is 4, the next is 2.
         ("tail_index_hill", {"largest": 0.25}, 1 / np.log(2)),
         # On the grid i = 0 ... 29 of 4^(i/29) log2 P is 0 at i = 0, -1 up to 14, -2 beyond. Least

@@ -16,6 +16,7 @@ from anabranch.cli.options import (
     Json,
     Record,
     Set,
+    Store,
     algorithms,
     looks_option,
     names,
@@ -40,10 +41,6 @@ On = Annotated[
     str, typer.Option("--on", metavar="BACKEND", help="sim, quic, fluid, or kernel (as root).")
 ]
 Out = Annotated[Path | None, out_option("Write report, data and manifest to DIR.")]
-Store = Annotated[
-    Path | None,
-    out_option("Keep each run here; the same command resumes. Suites may share it.", "--store"),
-]
 Seeds = Annotated[Any, looks_option()]
 
 # Suites are imported where they are used, because pandas and Matplotlib are slow to load.

@@ -132,6 +132,10 @@ Record = Annotated[
 Force = Annotated[
     bool, typer.Option("--force", help="Write to a directory that has files; replace those.")
 ]
+Store = Annotated[
+    Path | None,
+    out_option("Keep each run here; the same command resumes. Suites may share it.", "--store"),
+]
 Probing = Annotated[
     bool, typer.Option("--probing", help="Every path carries at least one packet per RTT.")
 ]

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from anabranch.conversion.described import rates_at
+from anabranch.conversion.described import Delays, rates_at
 from anabranch.experiments.drawings import Curve, Distribution, Plane, Time
 from anabranch.experiments.outcome import Outcome
 from anabranch.experiments.values import numbers
@@ -179,7 +179,9 @@ def _time(outcome: Outcome, drawing: Time) -> Figure:
         if traces or drawing.base:
             last = max(part["time_s"].max() for part in outcome.samples.of(drawing.case))
             times = np.arange(max(drawing.from_s, 0.0), min(drawing.to_s, last + 0.5), 0.05)
-            total = drawing.base + sum(rates_at(trace, times) for trace in traces)
+            total = drawing.base + sum(
+                rates_at(trace, times) for trace in traces if not isinstance(trace, Delays)
+            )
             axes.fill_between(times, total * np.ones_like(times), color=BAND, linewidth=0)
         for mark in drawing.marks:
             axes.axvline(mark, color=INK, linestyle=":", linewidth=0.8)

@@ -353,7 +353,7 @@ def judge(
     chosen = suite.chosen(tuple(items) if items is not None else None)
     zero = item_zero(subject)
     opened = open_store(store) if store is None or isinstance(store, Path) else store
-    runs = Runs(opened, jobs, subject.failed, {} if known is None else known)
+    runs = Runs(opened, jobs, failed=subject.failed, numbers={} if known is None else known)
     form = form_of(suite, quick, seeds)
     named = {subject.name: subject.written}
     try:

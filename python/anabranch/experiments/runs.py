@@ -4,10 +4,9 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from anabranch.experiments.networks import Cell
-from anabranch.experiments.suite import Measure
 from anabranch.quantities import measure
 from anabranch.result import Result
 from anabranch.runner import Progress
@@ -16,6 +15,19 @@ from anabranch.sweeps import tables
 from anabranch.sweeps.execute import engine
 from anabranch.sweeps.point import Point, build
 from anabranch.sweeps.store import Directory, Memory, Nowhere, Store, decode
+from anabranch.typed_toml import Values, Where
+
+
+class Taken(Protocol):
+    """A measure: a quantity with its parameters."""
+
+    @property
+    def quantity(self) -> str: ...
+    @property
+    def parameters(self) -> Values: ...
+    @property
+    def where(self) -> Where: ...
+
 
 See = Callable[[Cell, int, Result], None]
 """Called with each run that is looked at."""
@@ -27,6 +39,8 @@ class Runs:
 
     store: Store
     jobs: int | None = None
+    strict: bool = False
+    """Whether a measure that cannot be taken is an error, with its place."""
     failed: Callable[[Exception], Exception] | None = None
     """The error of a rule in Python that raised one."""
     numbers: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -49,7 +63,7 @@ class Runs:
 
     def take(
         self,
-        wanted: Sequence[tuple[Cell, int, Sequence[Measure], bool]],
+        wanted: Sequence[tuple[Cell, int, Sequence[Taken], bool]],
         progress: Progress | None = None,
         see: See | None = None,
         name: str = "",
@@ -59,7 +73,7 @@ class Runs:
         `wanted`: cell, seed, measures, and whether `see` is called with the run. `name`: that of
         the definition in the store.
         """
-        owners: dict[str, list[tuple[Cell, int, Sequence[Measure], bool]]] = {}
+        owners: dict[str, list[tuple[Cell, int, Sequence[Taken], bool]]] = {}
         groups: dict[tuple[bool, str], dict[str, Point]] = {}
         for cell, seed, measures, seen in wanted:
             one = self.point(cell, seed)
@@ -87,7 +101,7 @@ class Runs:
                 raise self.failed(error) from error
             done += len(points)
 
-    def value(self, cell: Cell, seed: int, wanted: Measure) -> float | None:
+    def value(self, cell: Cell, seed: int, wanted: Taken) -> float | None:
         """The number of a measure in a run; NaN where there is nothing, None where it failed."""
         return self.numbers.get((self.point(cell, seed).key, _name(wanted)))
 
@@ -108,20 +122,21 @@ class Runs:
             if len(result.late_runs()):
                 self.late.add(one.key)
             for wanted in measures:
-                self.numbers[one.key, _name(wanted)] = _measured(wanted, result)
+                self.numbers[one.key, _name(wanted)] = self._measured(wanted, result)
             if see is not None and seen:
                 see(cell, seed, result)
 
+    def _measured(self, wanted: Taken, result: Result) -> float:
+        try:
+            return measure(wanted.quantity, result, **wanted.parameters)
+        except ScenarioError as error:  # such as no transfer that finished
+            if self.strict:
+                raise wanted.where.error(str(error)) from error
+            return float("nan")
 
-def _name(wanted: Measure) -> str:
+
+def _name(wanted: Taken) -> str:
     return json.dumps([wanted.quantity, sorted(wanted.parameters.items())])
-
-
-def _measured(wanted: Measure, result: Result) -> float:
-    try:
-        return measure(wanted.quantity, result, **wanted.parameters)
-    except ScenarioError:  # such as no transfer that finished
-        return float("nan")
 
 
 def open_store(folder: Path | None) -> Store:

@@ -21,6 +21,7 @@ from anabranch.experiments.suite import Block, Bound, Item, Measure, Suite
 from anabranch.result import Result
 from anabranch.rule import Rule
 from anabranch.runner import BACKENDS, Progress
+from anabranch.runner.asked import seeds_of
 from anabranch.scenario import ScenarioError
 from anabranch.typed_toml import Values
 
@@ -40,7 +41,7 @@ def form_of(suite: Suite, quick: bool, seeds: Seeds) -> tuple[list[int], Looks]:
         looks = tuple(count for count in counts if count <= len(seeds)) or (len(seeds),)
         return list(seeds), Looks(looks, len(looks))
     if seeds is not None:
-        chosen = list(range(1, seeds + 1)) if isinstance(seeds, int) else list(seeds)
+        chosen = seeds_of(seeds)
         return chosen, Looks.one(len(chosen))
     taken = min(2, len(counts)) if quick and other is None else len(counts)
     return list(range(1, counts[-1] + 1)), Looks(counts, taken)

@@ -12,13 +12,14 @@ from typing import Any
 
 import pandas as pd
 
+from anabranch.experiments.trial import part
 from anabranch.files import output
 from anabranch.formats import csv_table, interval, markdown_table, number, percent
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.experiments import Measure
 from anabranch.papers.entries.paper import Item, Paper
 from anabranch.papers.folder import open_paper
-from anabranch.papers.reproduce import measure_all, part
+from anabranch.papers.reproduce import measure_all
 from anabranch.result import mean_with_interval
 from anabranch.runner import Progress, known_backend
 from anabranch.scenario import ScenarioError
@@ -152,6 +153,7 @@ def agree(
     beside: Path | None = None,
     set: Values | None = None,
     force: bool = False,
+    store: Path | None = None,
 ) -> Agreement:
     """Run the cases of a paper's `[agreement]` on each backend.
 
@@ -173,7 +175,7 @@ def agree(
         means = {}
         for i, backend in enumerate(backends):
             of_backend = part(progress, i / len(backends), 1 / len(backends))
-            means[backend] = _means(paper, backend, jobs, of_backend)
+            means[backend] = _means(paper, backend, jobs, of_backend, store)
         means = {**earlier, **means}
         agreement = Agreement(
             paper=name,
@@ -230,9 +232,11 @@ def _chosen(item: Item, cases: Sequence[Case]) -> Iterator[Measure]:
             yield replace(measure, cases=tuple(of_group))
 
 
-def _means(paper: Paper, backend: str, jobs: int | None, progress: Progress | None) -> Means:
+def _means(
+    paper: Paper, backend: str, jobs: int | None, progress: Progress | None, store: Path | None
+) -> Means:
     """The means of one backend."""
-    measured = measure_all(paper, False, progress, on=backend, jobs=jobs)
+    measured = measure_all(paper, False, progress, on=backend, jobs=jobs, store=store)
     numbers = measured.numbers.dropna(subset="value")
     means = mean_with_interval(numbers, ["item", "metric", "case"], ["value"])
     keys = means[["item", "metric", "case"]].itertuples(index=False, name=None)

@@ -57,10 +57,15 @@ class Engine:
         claimed: set[str] = set()
         found: list[tuple[Point, bytes]] = []
 
+        highest = 0.0
+
         def report() -> None:
+            nonlocal highest
             if self.progress:
                 left = len(todo) + len(claimed) - (self.live.progress if self.live else 0)
-                self.progress((after + len(every) - left) / (in_all or len(every)))
+                # A run that has ended is no longer live and not yet stored: never backwards.
+                highest = max(highest, (after + len(every) - left) / (in_all or len(every)))
+                self.progress(highest)
 
         def cancel() -> None:
             if self.live:
