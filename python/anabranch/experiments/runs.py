@@ -49,8 +49,8 @@ class Runs:
     """Why points failed, by key."""
     late: set[str] = field(default_factory=set)
     """The points in real time that were too late to count."""
-    seen: set[str] = field(default_factory=set)
-    """The points that were looked at."""
+    seen: set[tuple[int, int]] = field(default_factory=set)
+    """The runs that were looked at."""
     _points: dict[tuple[int, int], tuple[Cell, Point]] = field(default_factory=dict)
     _traces: dict[str, bytes] = field(default_factory=dict)
 
@@ -78,9 +78,11 @@ class Runs:
         for cell, seed, measures, seen in wanted:
             one = self.point(cell, seed)
             missing = any((one.key, _name(m)) not in self.numbers for m in measures)
-            if one.key in self.failures or not (missing or (seen and one.key not in self.seen)):
+            if one.key in self.failures or not (
+                missing or (seen and (id(cell), seed) not in self.seen)
+            ):
                 continue
-            self.seen |= {one.key} if seen else set()
+            self.seen |= {(id(cell), seed)} if seen else set()
             owners.setdefault(one.key, []).append((cell, seed, measures, seen))
             groups.setdefault((one.rule is not None, one.on), {})[one.key] = one
         if name and isinstance(self.store, Directory):
@@ -118,7 +120,7 @@ class Runs:
         kept = Memory()
         kept.write(one.key, data)
         for cell, seed, measures, seen in owners:
-            result = tables.join(cell.scenario, [one], kept)
+            result = tables.join(cell.scenario, [self.point(cell, seed)], kept)
             if len(result.late_runs()):
                 self.late.add(one.key)
             for wanted in measures:

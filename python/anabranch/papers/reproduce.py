@@ -150,18 +150,18 @@ def measure_all(
     known_backend(on)
     check_jobs(jobs)
     plans = [made for name in paper.groups for made in planned(paper, name, quick, on)]
-    drawings: dict[tuple[str, int], dict[Case, Drawing]] = {}
+    drawings: dict[tuple[str, int], dict[int, Drawing]] = {}
     results: dict[int, dict[int, Result]] = {}
-    by_cell = {id(one.cell): one for one in plans}
+    by_cell = {id(one.cell): (number, one) for number, one in enumerate(plans)}
 
     def see(cell: Cell, seed: int, result: Result) -> None:
-        one, found = by_cell[id(cell)], results.setdefault(id(cell), {})
+        (number, one), found = by_cell[id(cell)], results.setdefault(id(cell), {})
         found[seed] = result
         if len(found) == len(one.seeds):
             whole = _joined([found[seed] for seed in one.seeds])
             for place, figure in one.figures:
-                drawn = curves.drawn(figure, whole, [one.case])
-                drawings.setdefault(place, {})[one.case] = drawn
+                drawing = curves.drawn(figure, whole, [one.case])
+                drawings.setdefault(place, {})[number] = drawing
             del results[id(cell)]
 
     runs = Runs(open_store(store), jobs, strict=True)
@@ -192,10 +192,9 @@ def measure_all(
     for item, drop in drops:
         if {(item, drop.of, drop.from_), (item, drop.of, drop.to)} & set(late):
             late.append((item, drop.metric, drop.case))
-    order = [one.case for one in plans]
     drawn = {
-        place: reduce(curves.joined, [of[case] for case in dict.fromkeys(order) if case in of])
-        for place, of in drawings.items()
+        place: reduce(curves.joined, [each[number] for number in sorted(each)])
+        for place, each in drawings.items()
     }
     return Measured(numbers, drawn, unsolved, late)
 
