@@ -1,4 +1,4 @@
-"""What seeds decide: rates of wrong decisions, looks, bands, k of n, and what has no spread."""
+"""Decisions by seeds: rates of wrong decisions, looks, bands, k of n, and what has no spread."""
 
 import math
 
@@ -92,7 +92,7 @@ def test_margins_fail_by_an_interval_that_is_widened_for_their_number() -> None:
     beyond, inside = margin([0.627 - v for v in APART]), margin([1.0, 1.1, 1.2])
     assert decided(Parts.all([beyond])) == "fails"
     assert decided(Parts.all([beyond, inside])) == "undecided"
-    # Of any, one has to be inside at half the rate: 0.573 to the other side is not.
+    # One of any has to be inside at half the rate: 0.573 to the other side is not.
     assert decided(Parts([margin([v - 0.627 for v in APART]), beyond], 1)) == "undecided"
     assert decided(Parts([beyond, margin([9.0, 9.1, 9.2])], 1)) == "holds"
     assert decided(Parts([beyond, margin([-9.0, -9.1, -9.2])], 1)) == "fails"

@@ -280,7 +280,7 @@ def test_a_directory_with_files_is_refused_before_a_run(tiny: Path, anabranch: A
     assert run.stdout == ""
 
 
-FAULTS = {"Stubborn": "heavy-loss", "Overfilling": "bufferbloat", "Starving": "starvation"}
+FAULTS = {"Stubborn": "heavy-loss", "Overfilling": "bufferbloat", "Starving": "fairness"}
 """The item of the RFC that names what is wrong with each bad rule."""
 
 

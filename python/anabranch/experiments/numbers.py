@@ -122,7 +122,7 @@ class Number:
         for sign, factor, plain in self._sides():
             limits = [] if plain is None else [plain]
             if factor is not None and references:
-                # Of several standards the more lenient counts.
+                # Several standards: the more lenient counts.
                 lenient = (sign > 0) != self.each
                 of = min(references.values()) if lenient else max(references.values())
                 limits.append(factor * of)

@@ -42,11 +42,11 @@ class Outcome:
     quick: bool
     rules: Sequence[str]
     seeds: Sequence[int]
-    """Those of the first look."""
+    """Seeds of the first look."""
     looks: Sequence[int]
     answers: Sequence[Answer]
     rows: pd.DataFrame
-    """Of the suite's own cases: a row per measure, case, rule and seed."""
+    """A row per measure, case, rule and seed, of the suite's own cases."""
     samples: Samples
     """Data of single runs that the figure draws."""
     failures: Mapping[str, str] = field(default_factory=dict)
@@ -322,7 +322,14 @@ def _ran(trial: Trial, progress: Progress | None) -> Outcome:
     found = values.relative(block.measures, pd.DataFrame(rows))
     seeds = next(iter(trial.reached.values()))
     rest = (trial.samples, failures, late)
-    what = (trial.suite, trial.on, trial.quick, list(trial.rules), seeds, trial.looks.counts)
+    what = (
+        trial.suite,
+        trial.on,
+        trial.quick,
+        list(trial.rules),
+        seeds,
+        trial.looks.counts[: trial.looks.taken],
+    )
     return Outcome(*what, list(trial.answers()), found, *rest)
 
 
@@ -375,7 +382,14 @@ def judge(
     if subject.endpoint:
         keys = ", ".join(f'{key} = "{value}"' for key, value in subject.endpoint.items())
         warnings.insert(0, f"{subject.name} needs {keys}: all flows of items on sim have it")
-    what = (suite, "sim", quick, [subject.name], form[0][: form[1].counts[0]], form[1].counts)
+    what = (
+        suite,
+        "sim",
+        quick,
+        [subject.name],
+        form[0][: form[1].counts[0]],
+        form[1].counts[: form[1].taken],
+    )
     all_answers = [zero, *(answers[name] for name in chosen if name in answers)]
     nothing = pd.DataFrame(columns=[*KEYS, "value"])
     rest: dict[str, Any] = {"warnings": warnings, "subject": subject}

@@ -44,7 +44,7 @@ class Runs:
     failed: Callable[[Exception], Exception] | None = None
     """The error of a rule in Python that raised one."""
     numbers: dict[tuple[str, str], float] = field(default_factory=dict)
-    """By the keys of a point and of a measure."""
+    """Numbers by the keys of a point and of a measure."""
     failures: dict[str, str] = field(default_factory=dict)
     """Why points failed, by key."""
     late: set[str] = field(default_factory=set)

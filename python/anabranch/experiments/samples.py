@@ -15,7 +15,7 @@ class Samples:
 
     drawing: Drawing | None
     parts: dict[tuple[str, str], dict[int, pd.DataFrame]] = field(default_factory=dict)
-    """By case and rule, and by seed."""
+    """Extracts by case and rule, and by seed."""
 
     def takes(self, case: str) -> bool:
         """Whether the figure draws runs of a case."""
