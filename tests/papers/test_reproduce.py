@@ -55,8 +55,8 @@ def test_a_measure_is_taken_over_each_interval_unless_it_has_its_own() -> None:
 
 
 def test_a_long_file_may_be_split(tiny: Path) -> None:
-    _, *claims = (tiny / "tiny" / "claims.toml").read_text().split("[[claims]]")
-    more = "[[claims]]".join(["", *claims]).replace('id = "', 'id = "again_')
+    _, *claims = (tiny / "tiny" / "claims.toml").read_text().split("[claims.")
+    more = "[claims.again_".join(["", *claims])
     (tiny / "tiny" / "claims_more.toml").write_text(more)
     (tiny / "tiny" / "experiments_more.toml").write_text('labels = { slow = "1 Mbps" }')
     paper = folder.open_paper("tiny")
@@ -385,11 +385,10 @@ def test_cases_given_the_same_name_are_averaged_seed_by_seed(tiny: Path) -> None
     with (tiny / "tiny" / "experiments.toml").open("a") as file:
         file.write(
             """
-            [[items]]
-            id = "mean"
+            [items.mean]
             group = "C"
             cases = ["slow.lia"]    # The measure has its own.
-            [[items.measures]]
+            [[items.mean.measures]]
             metric = "mbps"
             quantity = "user_goodput_mbps"
             flow = "multipath"

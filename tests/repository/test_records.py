@@ -53,9 +53,9 @@ def test_the_record_of_papers_has_every_claim_with_its_verdict() -> None:
     assert {row["verdict"] for row in found} <= set(Verdict)
     for paper in sorted((ROOT / "papers").iterdir()):
         claims = [
-            (claim["id"], "own" if claim.get("own") else "", claim.get("rests_on", []))
+            (id, "own" if claim.get("own") else "", claim.get("rests_on", []))
             for file in paper.glob("claims*.toml")
-            for claim in tomllib.loads(file.read_text())["claims"]
+            for id, claim in tomllib.loads(file.read_text())["claims"].items()
         ]
         recorded = [
             (row["claim"], row["own"], row["rests on"].split())
