@@ -297,7 +297,7 @@ def test_every_bad_rule_is_found_with_a_counterexample_that_runs(
     out = tmp_path / "out"
     assert anabranch("judge", f"{BAD}:{name}", "--quick", "--out", out).returncode == 1
     found = json.loads((out / "report.json").read_text())
-    failed = {one["item"] for one in found["items"] if one["result"] == "fails"}
+    failed = {one["item"] for one in found["answers"] if one["result"] == "fails"}
     assert FAULTS[name] in failed
     assert "harm-reno" in failed
     files = sorted((out / "counterexamples").glob("*.toml"))
