@@ -1,7 +1,7 @@
 """`anabranch study`, `judge` and `harm`: suites of experiments, their tables and directories."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +24,7 @@ from anabranch.cli.options import (
     overrides,
 )
 from anabranch.files import output, refuse_full
-from anabranch.formats import latex_table
+from anabranch.formats import latex_table, markdown_table
 from anabranch.record import check as check_record
 from anabranch.record import update
 from anabranch.scenario import ScenarioError, rules
@@ -249,8 +249,9 @@ def harm_command(
         values = overrides(settings)
         return harm(algorithms(algorithm), seeds, set=values, progress=progress, **how)
 
-    shown = _harm_latex if latex else _harm_markdown if markdown else _harm
-    (found,) = _each("harm", {"": out}, one, store, force, as_json, shown)
+    form = "latex" if latex else "markdown" if markdown else ""
+    how = (store, force, as_json, lambda found, _: _harm(found, form))
+    (found,) = _each("harm", {"": out}, one, *how)
     if as_json:
         tables.print_json(found.as_dict())
 
@@ -364,46 +365,34 @@ def _again(rule: str, file: Path, as_json: bool) -> None:
         raise typer.Exit(FAILED)
 
 
-def _harm(found: "Outcome", _: Path | None) -> None:
-    from anabranch.experiments.report import harm_table
-
-    heads, rows, harmed = harm_table(found)
-    table = tables.new_table(*heads)
-    for row in rows:
-        red = ["red" if row[0] in harmed[rule] else "" for rule in found.rules]
-        cells = (Text(cell, style) for cell, style in zip(row[2:], red, strict=True))
-        table.add_row(*row[:2], *cells)
-    tables.STDOUT.print(table)
-    _harm_summary(found, len(rows), harmed)
-
-
-def _harm_markdown(found: "Outcome", _: Path | None) -> None:
-    from anabranch.experiments.report import harm_markdown, harm_table
-
-    print(*harm_markdown(found), sep="\n")
-    _heads, rows, harmed = harm_table(found)
-    _harm_summary(found, len(rows), harmed)
-
-
-def _harm_latex(found: "Outcome", _: Path | None) -> None:
+def _harm(found: "Outcome", form: str) -> None:
     import pandas as pd
 
     from anabranch.experiments.report import harm_table
 
-    heads, rows, _harmed = harm_table(found)
-    print(latex_table(pd.DataFrame(rows, columns=heads)))
-
-
-def _harm_summary(found: "Outcome", cells: int, harmed: "Mapping[str, Sequence[str]]") -> None:
-    seeds = len(found.seeds)
+    heads, rows, harmed = harm_table(found)
+    if form == "latex":
+        print(latex_table(pd.DataFrame(rows, columns=heads)))
+        return
+    table = tables.new_table(*heads)
+    bold = []
+    for row in rows:
+        failing = [row[0] in harmed[rule] for rule in found.rules]
+        cells = list(zip(row[2:], failing, strict=True))
+        table.add_row(*row[:2], *(Text(cell, "red" if fails else "") for cell, fails in cells))
+        bold.append([*row[:2], *(f"**{cell}**" if fails else cell for cell, fails in cells)])
+    if form == "markdown":
+        print(*markdown_table(heads, bold), sep="\n")
+    else:
+        tables.STDOUT.print(table)
+    over = "one seed" if len(found.seeds) == 1 else f"{len(found.seeds)} seeds"
     said = ", ".join(f"{name} {len(cases)}" for name, cases in harmed.items())
-    unsure = {name: len([a for a in found.of("undecided") if a.rule == name]) for name in harmed}
+    unsure = {name: sum(one.rule == name for one in found.of("undecided")) for name in harmed}
     counts = ", ".join(f"{name} {count}" for name, count in unsure.items())
-    over = "one seed" if seeds == 1 else f"{seeds} seeds"
     undecided = f"Undecided (?) by {over}: {counts}; more seeds decide more."
     tables.STDOUT.print(
         f"\nGoodput in Mbps, and relative to the best single path, with Reno; means over "
-        f"{over}. Cells of {cells} below 0.95: {said}. "
+        f"{over}. Cells of {len(rows)} below 0.95: {said}. "
         f"{undecided if any(unsure.values()) else 'No cell is undecided.'}",
         soft_wrap=True,
     )

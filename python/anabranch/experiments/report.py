@@ -12,7 +12,7 @@ from anabranch.experiments.numbers import NOT_TESTED, Answer
 from anabranch.experiments.outcome import Outcome
 from anabranch.experiments.pages import render
 from anabranch.files import MANIFEST
-from anabranch.formats import interval, json_text, markdown_table, wide_csv
+from anabranch.formats import interval, json_text, wide_csv
 from anabranch.result import manifest
 
 COUNTEREXAMPLES = "counterexamples"
@@ -180,22 +180,3 @@ def harm_table(outcome: Outcome) -> tuple[list[str], list[list[str]], Mapping[st
                 harmed[one.rule].append(case)
         rows.append([case, f"{best:.1f}", *(row[rule] for rule in outcome.rules)])
     return ["network and loss", "best path", *outcome.rules], rows, harmed
-
-
-def harm_markdown(outcome: Outcome) -> list[str]:
-    """The table of `anabranch harm` in Markdown: what fails is in bold."""
-    (*first, _), rows, harmed = harm_table(outcome)
-    heads = [*first[:2], *outcome.rules]
-    return markdown_table(
-        heads,
-        [
-            [
-                *row[:2],
-                *(
-                    f"**{c}**" if row[0] in harmed[r] else c
-                    for r, c in zip(outcome.rules, row[2:], strict=True)
-                ),
-            ]
-            for row in rows
-        ],
-    )

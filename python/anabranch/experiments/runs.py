@@ -86,7 +86,7 @@ class Runs:
             owners.setdefault(one.key, []).append((cell, seed, measures, seen))
             groups.setdefault((one.rule is not None, one.on), {})[one.key] = one
         if name and isinstance(self.store, Directory):
-            keys = dict.fromkeys(self.point(cell, seed).key for cell, seed, *_ in wanted)
+            keys = dict.fromkeys(one.key for _, one in self._points.values())  # earlier ones, too
             self.store.define({"anabranch": build(), "suite": name, "points": list(keys)}, name)
         done, in_all = 0, sum(map(len, groups.values()))
         for (in_python, on), points in sorted(groups.items(), key=lambda group: group[0][0]):

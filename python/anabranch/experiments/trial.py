@@ -98,10 +98,12 @@ class Trial:
 
     def run(self, progress: Progress | None = None) -> None:
         """Run all looks, until every number is decided or has given up."""
-        start = SEARCH if any(block.sample for block, _ in self.blocks.values()) else 0.0
-        for name, (block, networks) in list(self.blocks.items()):
-            if block.sample is not None:
-                self._search(name, block, networks)
+        searches = [one for one in self.blocks.items() if one[1][0].sample is not None]
+        start = SEARCH if searches else 0.0
+        for number, (name, (block, networks)) in enumerate(searches, 1):
+            self._search(name, block, networks)
+            if progress:
+                progress(start * number / len(searches))
         pending = [
             (n, rule) for _, of in self.blocks.values() for n in of.values() for rule in n.rules
         ]
@@ -138,8 +140,13 @@ class Trial:
                     warned = first and cell is cells[0] and seed == seeds[0]
                     seen = warned or (not network.block and self.samples.takes(network.case))
                     wanted.append((cell, seed, measures, seen))
-        name = "-".join([self.suite.name, *(self.rules if self.suite.entries.rfc else ())])
-        self.runs.take(wanted, progress, self._see, _file_name(name))
+        self.runs.take(wanted, progress, self._see, self._name)
+
+    @property
+    def _name(self) -> str:
+        """The name of the definition in a store."""
+        text = "-".join([self.suite.name, *(self.rules if self.suite.entries.rfc else ())])
+        return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in text)
 
     def _seeds(self, block: Block, network: Network) -> list[int]:
         """The seeds of a network: fresh ones where it was searched for."""
@@ -238,7 +245,8 @@ class Trial:
         def measured(networks: Sequence[Network]) -> list[Number]:
             cells = [c for n in networks for c in (n.rules[rule], *n.references.values())]
             measures = list(block.measures.values())
-            self.runs.take([(cell, seed, measures, False) for cell in cells for seed in seeds])
+            wanted = [(cell, seed, measures, False) for cell in cells for seed in seeds]
+            self.runs.take(wanted, name=self._name)
             self.reached.update({(id(one), rule): seeds for one in networks})
             pairs = [(one, bound) for one in networks for bound in item.bounds]
             return [self.number(block, bound, one, rule) for one, bound in pairs]
@@ -284,7 +292,3 @@ def _multiple(bound: Bound) -> Bound:
 def part(progress: Progress | None, done: float, share: float) -> Progress | None:
     """The progress of a part of the work, from `done` to `done + share` of the whole."""
     return progress and (lambda fraction: progress(done + share * min(fraction, 1.0)))
-
-
-def _file_name(text: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in text)
