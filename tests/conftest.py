@@ -253,6 +253,6 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         check = { type = "range", metric = "drop", case = "lia", min = 5 }
         """
     )
-    (tiny / "errata.toml").write_text("errata = []")
+    (tiny / "errata.toml").write_text("[errata]")
     monkeypatch.setattr(folder, "FOLDER", tmp_path)
     return tmp_path

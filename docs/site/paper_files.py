@@ -48,7 +48,7 @@ FILES: dict[str, dict[str, type]] = {
         "[items.ID]": Printed,
         "[items.ID.METRIC]": Metric,
     },
-    "errata.toml": {"[[errata]]": Erratum},
+    "errata.toml": {"[errata.ID]": Erratum},
     "claims.toml": {"the file": Claims, "[claims.ID]": Stated, "[choices.NAME]": Choice},
 }
 """The types of the tables in each file."""

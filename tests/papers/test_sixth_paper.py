@@ -137,8 +137,7 @@ check = { type = "text", note = "Nothing to measure." }
 """
 
 ERRATA = """
-[[errata]]
-id = "e1"
+[errata.e1]
 place = "Table 1"
 printed = "1000"
 correct = "4"

@@ -161,7 +161,7 @@ def open_paper(name: str) -> Paper:
         theory=published.theory,
         assumed=experiments.assumed,
         choices=stated.choices,
-        errata=read_files(Errata, folder, "errata").errata,
+        errata=list(read_files(Errata, folder, "errata").errata.values()),
         predictions=experiments.predictions,
         agreement=experiments.agreement,
     )
