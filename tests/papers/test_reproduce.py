@@ -404,6 +404,31 @@ def test_cases_given_the_same_name_are_averaged_seed_by_seed(tiny: Path) -> None
     assert len(value["mean"]) == 2
 
 
+def test_groups_with_the_same_run_draw_it_under_their_own_names(tiny: Path) -> None:
+    """The run of slow.lia is that of same.lia, too: one point of the store, two cases."""
+    with (tiny / "tiny" / "published.toml").open("a") as file:
+        file.write('[items.again]\ntitle = "Again"\nplace = "Nowhere"\n')
+    with (tiny / "tiny" / "experiments.toml").open("a") as file:
+        file.write(
+            """
+            [groups.again]
+            scenario = "scenario.toml"
+            settings = { same = { "links.AP1.rate_mbps" = 1 } }
+            algorithms = { lia = {} }
+            [items.again]
+            group = "again"
+            figures = [
+              { kind = "series", lines = [{ column = "link_samples.queue_packets", link = "AP1" }] },
+            ]
+            """
+        )
+    found = reproduce.measure_all(folder.open_paper("tiny"), quick=True).drawings
+    (own,), (again,) = found["table", 2].panels, found["again", 0].panels
+    assert [curve.name for curve in own.curves] == ["slow.lia", "fast.lia"]
+    assert [curve.name for curve in again.curves] == ["same.lia"]
+    assert again.curves[0].y == own.curves[0].y
+
+
 def test_what_is_stored_does_not_run_again(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = reproduce.reproduce("tiny", store=tiny / "kept")
 

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.intervals import MOST_SEEDS, ROUNDING
+from anabranch.intervals import MOST_SEEDS, ROUNDING, seeds_to_decide
 
 RATE = 0.025
 """The probability of a wrong decision to a side, per item and rule."""
@@ -89,20 +89,19 @@ class Margin:
 
     def needed(self, sign: int, rate: float) -> float:
         """The number of seeds at which a last look would find it on a side, or infinity."""
-        from scipy.special import bdtr, stdtrit
+        from scipy.special import bdtr
 
+        share = rate / len(self.looks.counts)
         if self.on(sign, rate):
             return len(self.values)
-        share = rate / len(self.looks.counts)
-        n = np.arange(2, MOST_SEEDS + 1)
-        if self.signed:
-            there = np.floor(n * float(np.mean(sign * self.values >= 0)) + ROUNDING)
-            enough = n[bdtr(n - there, n, 0.5) <= share] if len(self.values) else n[:0]
-        elif len(self.values) < 2 or sign * self.mean <= 0:
+        if len(self.values) == 0 or (not self.signed and sign * self.mean <= 0):
             return math.inf
-        else:
-            deviation = float(self.values.std(ddof=1))
-            enough = n[stdtrit(n - 1, 1 - share) * deviation / np.sqrt(n) < abs(self.mean)]
+        if not self.signed:
+            few = len(self.values) < 2
+            return math.inf if few else seeds_to_decide(self.mean, self.values.std(ddof=1), share)
+        n = np.arange(2, MOST_SEEDS + 1)
+        there = np.floor(n * float(np.mean(sign * self.values >= 0)) + ROUNDING)
+        enough = n[bdtr(n - there, n, 0.5) <= share]
         return float(enough[0]) if len(enough) else math.inf
 
     @property
