@@ -417,9 +417,9 @@ def test_groups_with_the_same_run_draw_it_under_their_own_names(tiny: Path) -> N
             algorithms = { lia = {} }
             [items.again]
             group = "again"
-            figures = [
-              { kind = "series", lines = [{ column = "link_samples.queue_packets", link = "AP1" }] },
-            ]
+            [[items.again.figures]]
+            kind = "series"
+            lines = [{ column = "link_samples.queue_packets", link = "AP1" }]
             """
         )
     found = reproduce.measure_all(folder.open_paper("tiny"), quick=True).drawings
