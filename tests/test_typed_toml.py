@@ -245,7 +245,7 @@ MISTAKES = {
         "repeats = true\n        theory.best.C = 1",
         "items.other.mbps.theory: unknown 'best', expected none",
     ),
-    "erratum": ("errata", "errata = []", "errata = [{ id = 'e1' }]", "errata[0].place: missing"),
+    "erratum": ("errata", "[errata]", "[errata.e1]", "errata.e1.place: missing"),
 }
 
 
