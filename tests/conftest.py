@@ -192,8 +192,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         fast = { "links.AP1.rate_mbps" = 5 }
         [groups.C.algorithms]
         lia = {}
-        [[items]]
-        id = "table"
+        [items.table]
         group = "C"
         measures = [{ metric = "mbps", quantity = "user_goodput_mbps", flow = "multipath" }]
         figures = [
@@ -206,8 +205,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         scenario = "scenario.toml"
         [groups.one.algorithms]
         olia = {}
-        [[items]]
-        id = "other"
+        [items.other]
         cases = ["fast.lia", "olia"]
         measures = [
           { metric = "mbps", quantity = "aggregate_goodput_mbps", group = "C", case = "C.{case}" },
@@ -243,20 +241,18 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         text = "The queue is RED."
         when = "after the first run"
         otherwise = "With drop-tail it does not hold."
-        [[claims]]
-        id = "more"
+        [claims.more]
         rests_on = ["queue"]
         item = "table"
         text = "A faster link carries more."
         check = { type = "order", metric = "mbps", cases = ["slow.lia", "fast.lia"] }
-        [[claims]]
-        id = "lost"
+        [claims.lost]
         item = "table"
         own = true
         text = "A slower one loses at least 5 %."
         check = { type = "range", metric = "drop", case = "lia", min = 5 }
         """
     )
-    (tiny / "errata.toml").write_text("errata = []")
+    (tiny / "errata.toml").write_text("[errata]")
     monkeypatch.setattr(folder, "FOLDER", tmp_path)
     return tmp_path

@@ -16,21 +16,21 @@ MISTAKES = {
         "experiments",
         'flow = "multipath" }]',
         'flow = "multipath", grup = 1 }]',
-        "items[0].measures[0].grup: unknown key, expected one of flow, from_s, to_s, metric, "
+        "items.table.measures[0].grup: unknown key, expected one of flow, from_s, to_s, metric, "
         "quantity, group, cases, case, during (did you mean group?)",
     ),
     "misspelt": (
         "experiments",
         'quantity = "user_goodput_mbps"',
         'quantiy = "user_goodput_mbps"',
-        "items[0].measures[0].quantiy: unknown key, expected one of metric, quantity, group, "
+        "items.table.measures[0].quantiy: unknown key, expected one of metric, quantity, group, "
         "cases, case, during (did you mean quantity?)",
     ),
     "missing": (
         "experiments",
         'metric = "mbps", quan',
         "quan",
-        "items[0].measures[0].metric: missing",
+        "items.table.measures[0].metric: missing",
     ),
     "table": (
         "experiments",
@@ -45,7 +45,7 @@ MISTAKES = {
         "seeds = [3, 4.5]",
         "seeds[1]: expected a whole num",
     ),
-    "bool": ("claims", "own = true", "own = 1", "claims[1].own: expected true or false, got 1"),
+    "bool": ("claims", "own = true", "own = 1", "claims.lost.own: expected true or false, got 1"),
     "none": ("experiments", "seeds = [3, 4]", "seeds = []", "seeds: expected at least one seed"),
     "metadata": (
         "published",
@@ -70,67 +70,67 @@ MISTAKES = {
         "experiments",
         'quantity = "user_goodput_mbps"',
         'quantity = "user_goodputs_mbps"',
-        "items[0].measures[0].quantity: unknown 'user_goodputs_mbps', expected one of ",
+        "items.table.measures[0].quantity: unknown 'user_goodputs_mbps', expected one of ",
     ),
     "parameter": (
         "experiments",
         'flow = "multipath" }]',
         "flow = 7 }]",
-        "items[0].measures[0].flow: expected a string, got 7",
+        "items.table.measures[0].flow: expected a string, got 7",
     ),
     "required parameter": (
         "experiments",
         ', flow = "multipath" }]',
         " }]",
-        "items[0].measures[0].flow: missing",
+        "items.table.measures[0].flow: missing",
     ),
     "renaming": (
         "experiments",
         'case = "C.{case}"',
         'case = "C.{cases}"',
-        "items[1].measures[0].case: expected a name with {case} or {algorithm}, got 'C.{cases}'",
+        "items.other.measures[0].case: expected a name with {case} or {algorithm}, got 'C.{cases}'",
     ),
     "group": (
         "experiments",
         'group = "one" }',
         'group = "ones" }',
-        "items[1].measures[1].group: unknown 'ones', expected one of C, one (did you mean one?)",
+        "items.other.measures[1].group: unknown 'ones', expected one of C, one (did you mean one?)",
     ),
     "no group": (
         "experiments",
         ', group = "one" }',
         " }",
-        "items[1].measures[1].group: missing, here or in the item",
+        "items.other.measures[1].group: missing, here or in the item",
     ),
     "case": (
         "experiments",
         '["fast.lia", "olia"]',
         '["faster.lia", "olia"]',
-        "items[1].cases: unknown 'faster.lia', expected one of slow.lia, fast.lia, olia (did",
+        "items.other.cases: unknown 'faster.lia', expected one of slow.lia, fast.lia, olia (did",
     ),
     "item": (
         "experiments",
-        'id = "other"',
-        'id = "others"',
-        "items[1].id: unknown 'others', expect",
+        "[items.other]",
+        "[items.others]",
+        "items.others: unknown 'others', expect",
     ),
     "interval": (
         "experiments",
-        'id = "table"',
-        'id = "table"\n        during = { all = [0] }',
-        "items[0].during.all: expected a list of 2, got [0]",
+        "[items.table]",
+        "[items.table]\n        during = { all = [0] }",
+        "items.table.during.all: expected a list of 2, got [0]",
     ),
     "drop": (
         "experiments",
         'from = "fast.lia"',
         'from = "fast.olia"',
-        "items[0].drops[0].from: unknown 'fast.olia', expected one of slow.lia, fast.lia",
+        "items.table.drops[0].from: unknown 'fast.olia', expected one of slow.lia, fast.lia",
     ),
     "dropped": (
         "experiments",
         'of = "mbps"',
         'of = "bps"',
-        "items[0].drops[0].of: unknown 'bps', exp",
+        "items.table.drops[0].of: unknown 'bps', exp",
     ),
     "average": (
         "experiments",
@@ -155,87 +155,81 @@ MISTAKES = {
         "experiments",
         'kind = "bars"',
         'kind = "pie"',
-        "items[0].figures[0].kind: unknown 'pie', expected one of bars, series, sweep, tail",
+        "items.table.figures[0].kind: unknown 'pie', expected one of bars, series, sweep, tail",
     ),
     "figure": (
         "experiments",
         'kind = "bars"',
         'kind = "tail", bin_s = 1',
-        "items[0].figures[0].bin_s: unknown key, expected one of flow, title, low_s, ",
+        "items.table.figures[0].bin_s: unknown key, expected one of flow, title, low_s, ",
     ),
     "fit": (
         "experiments",
         'kind = "bars"',
         'kind = "tail", low_s = 1',
-        "items[0].figures[0].high_s: mis",
+        "items.table.figures[0].high_s: mis",
     ),
     "line": (
         "experiments",
         "{ column = ",
         "{ colum = ",
-        "items[0].figures[2].lines[0].colum: unknown key, expected one of column, flow, ",
+        "items.table.figures[2].lines[0].colum: unknown key, expected one of column, flow, ",
     ),
     "column": (
         "experiments",
         '"link_samples.queue_packets"',
         '"link_samples.queue"',
-        "items[0].figures[2].lines[0].column: unknown 'link_samples.queue', expected one of ",
+        "items.table.figures[2].lines[0].column: unknown 'link_samples.queue', expected one of ",
     ),
     "sweep": (
         "experiments",
         "over = { slow = 1, fast = 5 }",
         "over = { slow = 1 }",
-        "items[0].figures[1].over: expected exactly one of slow in the name of fast.lia",
+        "items.table.figures[1].over: expected exactly one of slow in the name of fast.lia",
     ),
     "bars": (
         "experiments",
         'kind = "bars"',
         'kind = "bars", metrics = ["bps"]',
-        "items[0].figures[0].metrics: unknown 'bps', expected one of mbps",
+        "items.table.figures[0].metrics: unknown 'bps', expected one of mbps",
     ),
     # --- claims
     "check": (
         "claims",
         'type = "range"',
         'type = "rang"',
-        "claims[1].check.type: unknown 'rang', expe",
+        "claims.lost.check.type: unknown 'rang', expe",
     ),
     "argument": (
         "claims",
         "min = 5",
         "minn = 5",
-        "claims[1].check.minn: unknown key, expected one of ",
+        "claims.lost.check.minn: unknown key, expected one of ",
     ),
     "metric": (
         "claims",
         'metric = "drop"',
         'metric = "dorp"',
-        "claims[1].check: unknown 'dorp', expect",
+        "claims.lost.check: unknown 'dorp', expect",
     ),
     "compared": (
         "claims",
         '"slow.lia", "fast.lia"',
         '"slow.lai", "fast.lia"',
-        "claims[0].check: unknown 'slow.lai', expected one of slow.lia, fast.lia, "
+        "claims.more.check: unknown 'slow.lai', expected one of slow.lia, fast.lia, "
         "slow.lia.published, fast.lia.published (did you mean slow.lia?)",
     ),
     "claimed": (
         "claims",
         'item = "table"',
         'item = "tables"',
-        "claims[0].item: unknown 'tables', expe",
-    ),
-    "twice": (
-        "claims",
-        'id = "lost"',
-        'id = "more"',
-        "claims[1].id: 'more' is already the id of claims[0]",
+        "claims.more.item: unknown 'tables', expe",
     ),
     "choice": (
         "claims",
         '["queue"]',
         '["red"]',
-        "claims[0].rests_on: unknown 'red', expected queue",
+        "claims.more.rests_on: unknown 'red', expected queue",
     ),
     "half a choice": ("claims", 'when = "after the first run"', "", "choices.queue.when: missing"),
     # --- printed
@@ -251,7 +245,7 @@ MISTAKES = {
         "repeats = true\n        theory.best.C = 1",
         "items.other.mbps.theory: unknown 'best', expected none",
     ),
-    "erratum": ("errata", "errata = []", "errata = [{ id = 'e1' }]", "errata[0].place: missing"),
+    "erratum": ("errata", "[errata]", "[errata.e1]", "errata.e1.place: missing"),
 }
 
 
@@ -275,8 +269,8 @@ def test_a_mistake_is_one_line_with_file_key_and_what_is_expected(tiny: Path, mi
     [
         (
             "claims_more.toml",
-            '[[claims]]\nid = "x"\nitme = "table"\n',
-            r"claims\[0\]\.itme: unknown",
+            '[claims.x]\nitme = "table"\n',
+            r"claims\.x\.itme: unknown",
         ),
         (
             "experiments_more.toml",
@@ -297,6 +291,6 @@ def test_the_file_at_fault_is_named(tiny: Path, file: str, text: str | None, say
 def test_a_flow_that_the_scenario_does_not_have_is_named_with_its_measure(tiny: Path) -> None:
     file = tiny / "tiny" / "experiments.toml"
     file.write_text(file.read_text().replace('flow = "multipath" }', 'flow = "multipaths" }'))
-    says = r"^tiny/experiments\.toml: items\[0\]\.measures\[0\]: .*no flow 'multipaths': expected"
+    says = r"^tiny/experiments\.toml: items\.table\.measures\[0\]: .*no flow 'multipaths': expected"
     with pytest.raises(ScenarioError, match=says):
         reproduce.reproduce("tiny", quick=True)

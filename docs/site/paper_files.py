@@ -9,7 +9,6 @@ from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from tables import cell
 
-from anabranch.experiments.quantities import QUANTITIES
 from anabranch.papers.entries.checks import Check
 from anabranch.papers.entries.claims import Choice, Claims, Stated
 from anabranch.papers.entries.experiments import (
@@ -26,6 +25,7 @@ from anabranch.papers.entries.experiments import (
 )
 from anabranch.papers.entries.figures import Figure, Line
 from anabranch.papers.entries.published import About, Erratum, Metric, Printed, Published
+from anabranch.quantities import QUANTITIES
 from anabranch.typed_toml import Where
 
 FILES: dict[str, dict[str, type]] = {
@@ -34,10 +34,10 @@ FILES: dict[str, dict[str, type]] = {
         "[quick]": Quick,
         "[groups.NAME]": Group,
         "[groups.NAME.algorithms.LABEL]": Algorithm,
-        "[[items]]": Experiment,
-        "[[items.measures]]": Measure,
-        "[[items.drops]]": Drop,
-        "[[items.figures.lines]]": Line,
+        "[items.ID]": Experiment,
+        "[[items.ID.measures]]": Measure,
+        "[[items.ID.drops]]": Drop,
+        "[[items.ID.figures.lines]]": Line,
         "[predictions]": Predictions,
         "[agreement]": Agreed,
         "[[assumed]]": Assumed,
@@ -48,8 +48,8 @@ FILES: dict[str, dict[str, type]] = {
         "[items.ID]": Printed,
         "[items.ID.METRIC]": Metric,
     },
-    "errata.toml": {"[[errata]]": Erratum},
-    "claims.toml": {"the file": Claims, "[[claims]]": Stated, "[choices.NAME]": Choice},
+    "errata.toml": {"[errata.ID]": Erratum},
+    "claims.toml": {"the file": Claims, "[claims.ID]": Stated, "[choices.NAME]": Choice},
 }
 """The types of the tables in each file."""
 
@@ -68,7 +68,9 @@ def page() -> str:
         text += f"\n## {file}\n"
         for place, kind in types.items():
             text += f"\n**{place}**: {cell(kind.__doc__ or '')}\n\n{_table(kind)}"
-    text += "\n## Figures\n\nA figure of `[[items.figures]]` has a `kind`, and maybe a `title`.\n"
+    text += (
+        "\n## Figures\n\nA figure of `[[items.ID.figures]]` has a `kind`, and maybe a `title`.\n"
+    )
     text += "".join(map(_kind, kinds(Figure)))
     text += (
         "\n## Checks\n\nA check names metrics and cases of its item: measured (`n1_10.lia`), "
@@ -96,6 +98,8 @@ def keys(kind: Any) -> Iterator[tuple[str, bool, str]]:
     hints, below = get_type_hints(kind, include_extras=True), _below(kind)
     for one in fields(kind):
         if hints[one.name] is Where or get_origin(hints[one.name]) is ClassVar:
+            continue
+        if "key" in one.metadata:
             continue
         required = one.default is MISSING and one.default_factory is MISSING
         name = "every other key" if "rest" in one.metadata else one.name.rstrip("_")

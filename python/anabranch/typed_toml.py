@@ -2,8 +2,8 @@
 
 The types of the fields say what is expected; a field without a default must be given. A key that is
 a keyword of Python has an underscore in the field's name (`from_`). A field with metadata `REST`
-takes every key that no other field has; one of type `Where` gets the place of the entry. A method
-`validate(where)` tests what types cannot say.
+takes every key that no other field has, one with `KEY` gets the name of its table; one of type
+`Where` gets the place of the entry. A method `validate(where)` tests what types cannot say.
 """
 
 import inspect
@@ -57,6 +57,8 @@ class Tag:
 
 REST = {"rest": True}
 """The metadata of a field that takes every key that no other field has."""
+KEY = {"key": True}
+"""The metadata of a field that gets the name of its table in a table of tables."""
 
 
 def read_files(kind: type[Entry], folder: Path, name: str) -> Entry:
@@ -79,8 +81,11 @@ def read_files(kind: type[Entry], folder: Path, name: str) -> Entry:
     return made
 
 
-def read(kind: Any, value: Any, where: Where) -> Any:
-    """A value of TOML as a `kind`: a dataclass, or a type that a field of one may have."""
+def read(kind: Any, value: Any, where: Where, name: str = "") -> Any:
+    """A value of TOML as a `kind`: a dataclass, or a type that a field of one may have.
+
+    `name`: that of the table.
+    """
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
         return value
@@ -94,12 +99,12 @@ def read(kind: Any, value: Any, where: Where) -> Any:
         return value
     if is_dataclass(kind):
         found = _fields(kind, _table(value, where), where)
-        return _made(kind, found, where)
+        return _made(kind, {**found, **dict.fromkeys(_keys(kind), name)}, where)
     if origin in (tuple, list, Sequence):
         return _read_list(arguments, value, where)
     if origin is Mapping:
         table = _table(value, where)
-        return {key: read(arguments[1], one, where.at(key)) for key, one in table.items()}
+        return {key: read(arguments[1], one, where.at(key), key) for key, one in table.items()}
     return _read_scalar(kind, value, where)
 
 
@@ -144,8 +149,13 @@ def _named(kind: Any) -> tuple[dict[str, str], str | None]:
     """The fields by their keys in TOML, and the field for all other keys."""
     hints = get_type_hints(kind)
     own = [one for one in fields(kind) if hints[one.name] is not Where]
-    named = {one.name.rstrip("_"): one.name for one in own if "rest" not in one.metadata}
+    named = {one.name.rstrip("_"): one.name for one in own if not one.metadata}
     return named, next((one.name for one in own if "rest" in one.metadata), None)
+
+
+def _keys(kind: Any) -> list[str]:
+    """The fields that get the name of the table."""
+    return [one.name for one in fields(kind) if "key" in one.metadata]
 
 
 def _made(kind: Any, found: Mapping[str, Any], where: Where) -> Any:

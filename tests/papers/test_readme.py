@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.experiments.quantities import QUANTITIES
+from anabranch.quantities import QUANTITIES
 
 sys.path.append(str(Path(__file__).parents[2] / "docs" / "site"))
 

@@ -44,29 +44,27 @@ scenario = "scenario.toml"
 settings = { mbps2 = {}, mbps4 = { "links.AP1.rate_mbps" = 4 } }
 algorithms = { lia = {}, coupled = { algorithm = "olia" } }
 
-[[items]]
-id = "table1"
+[items.table1]
 group = "both"
 drops = [{ metric = "gain", case = "lia", of = "mbps", from = "mbps4.lia", to = "mbps2.lia" }]
-[[items.measures]]
+[[items.table1.measures]]
 metric = "mbps"
 quantity = "user_goodput_mbps"
 flow = "multipath"
-[[items.measures]]
+[[items.table1.measures]]
 metric = "mbps"
 quantity = "user_goodput_mbps"
 flow = "multipath"
 case = "mean.{algorithm}"
-[[items.figures]]
+[[items.table1.figures]]
 kind = "bars"
 metrics = ["mbps"]
-[[items.figures]]
+[[items.table1.figures]]
 kind = "series"
 panels = "case"
 lines = [{ column = "path_samples.goodput_mbps", flow = "multipath" }]
 
-[[items]]
-id = "figure1"
+[items.figure1]
 group = "both"
 cases = ["mbps2.lia"]
 during = { 4_8 = [4, 8], 8_12 = [8, 12] }
@@ -111,40 +109,35 @@ text = "The queue is RED."
 when = "after the first run"
 otherwise = "With drop-tail claim grows fails."
 
-[[claims]]
-id = "grows"
+[claims.grows]
 item = "table1"
 text = "A faster link carries more."
 check = { type = "order", metric = "mbps", cases = ["mbps2.lia", "mbps4.lia"] }
 band = "Twice the rate."
 rests_on = ["red"]
 
-[[claims]]
-id = "levels"
+[claims.levels]
 item = "table1"
 text = "The printed levels."
 check = { type = "levels", metric = "mbps", tol_rel = 0.1 }
 band = "As printed."
 not_reproduced = "The printed number is wrong by a factor of 250."
 
-[[claims]]
-id = "queue"
+[claims.queue]
 item = "figure1"
 own = true
 text = "The queue does not overflow."
 check = { type = "range", metric = "queue", case = "8_12.mbps2.lia", max = 100 }
 band = "The limit of the queue."
 
-[[claims]]
-id = "words"
+[claims.words]
 item = "figure1"
 text = "It feels faster."
 check = { type = "text", note = "Nothing to measure." }
 """
 
 ERRATA = """
-[[errata]]
-id = "e1"
+[errata.e1]
 place = "Table 1"
 printed = "1000"
 correct = "4"

@@ -7,7 +7,7 @@ import pytest
 
 import anabranch
 from anabranch import ScenarioError
-from anabranch.harm import harm
+from anabranch.experiments.outcome import harm
 from anabranch.scenario import path_names
 from conftest import SMALL
 

@@ -11,13 +11,11 @@ from typer.core import TyperCommand
 
 from anabranch.cli import (
     examples,
-    harm,
-    judge,
+    experiments,
     notes,
     papers,
     plot,
     run,
-    study,
     sweep,
     tables,
     trace,
@@ -83,11 +81,9 @@ def options(
 
 run.register(app)
 examples.register(app)
-harm.register(app)
+experiments.register(app)
 sweep.register(app)
 plot.register(app)
-study.register(app)
-judge.register(app)
 ui.register(app)
 trace.register(app)
 

@@ -53,6 +53,21 @@ def _seeds(text: Any) -> int | list[int]:
     return found if len(found) > 1 else found[0]
 
 
+def looks_option() -> Any:
+    """The option --seeds of suites: also A-B, at which the suite's looks are taken."""
+    words = "Seeds 1 to N, or these, at one look; A-B: these, at the suite's looks."
+    return typer.Option("--seeds", metavar="N|A,B,...|A-B", parser=_looks, help=words)
+
+
+def _looks(text: Any) -> Any:
+    first, dash, last = str(text).partition("-")
+    if not dash:
+        return _seeds(text)
+    if not (first.isdecimal() and last.isdecimal() and 0 <= int(last) - int(first) < MOST_SEEDS):
+        raise typer.BadParameter(f"expected A-B, as in 33-64; got {str(text)!r}")
+    return range(int(first), int(last) + 1)
+
+
 def names(text: str, option: str = "--algorithm") -> list[str]:
     """The names of a list such as lia,olia, each once. Raises `ScenarioError` for an empty one."""
     given = [name.strip() for name in text.split(",")]
@@ -116,6 +131,10 @@ Record = Annotated[
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Write to a directory that has files; replace those.")
+]
+Store = Annotated[
+    Path | None,
+    out_option("Keep each run here; the same command resumes. Suites may share it.", "--store"),
 ]
 Probing = Annotated[
     bool, typer.Option("--probing", help="Every path carries at least one packet per RTT.")

@@ -10,7 +10,17 @@ from rich.text import Text
 
 from anabranch.cli import tables
 from anabranch.cli.notes import note
-from anabranch.cli.options import Force, Jobs, Json, Record, Set, names, out_option, overrides
+from anabranch.cli.options import (
+    Force,
+    Jobs,
+    Json,
+    Record,
+    Set,
+    Store,
+    names,
+    out_option,
+    overrides,
+)
 from anabranch.cli.tables import STDOUT, Grid, new_table, statements
 from anabranch.formats import number, percent
 from anabranch.record import check as check_record
@@ -44,6 +54,8 @@ def reproduce_command(
     ] = False,
     as_json: Json = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print the tables for LaTeX.")] = False,
+    jobs: Jobs = None,
+    store: Store = None,
     record: Record = None,
 ) -> None:
     """Reproduce a paper: published, measured and theoretical numbers, and a verdict on each claim.
@@ -65,9 +77,9 @@ def reproduce_command(
     report: Report | Summary
     with tables.progress(f"reproduce {paper}") as progress:
         if paper == "all":
-            report = reproduce.reproduce_all(quick, out, progress, force)
+            report = reproduce.reproduce_all(quick, out, progress, force, store, jobs)
         else:
-            report = reproduce.reproduce(paper, quick, out, progress, force)
+            report = reproduce.reproduce(paper, quick, out, progress, force, store, jobs)
     if latex:
         in_words = show_latex
     elif paper == "all":
@@ -102,6 +114,7 @@ def agree_command(
         ),
     ] = None,
     settings: Set = None,
+    store: Store = None,
     record: Record = None,
     as_json: Json = False,
 ) -> None:
@@ -119,7 +132,8 @@ def agree_command(
 
     with tables.progress(f"agree {paper}") as progress:
         values, backends = overrides(settings), names(on, "--on")
-        agreed = agreement.agree(paper, backends, out, jobs, progress, beside, values, force)
+        how = (out, jobs, progress, beside, values, force, store)
+        agreed = agreement.agree(paper, backends, *how)
     if record:
         record.write_text(agreed.record(), encoding="utf-8")
     tables.answer(agreed, as_json, show_agreement)

@@ -1,1 +1,1 @@
-"""Pieces that the engines of experiments share: papers, studies and the judge."""
+"""One engine for experiments: suites of items, their runs, decisions and reports."""

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from anabranch.experiments.quantities.table import rows
-from anabranch.experiments.quantities.tails import ccdf, tail_fit
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.figures import Line, Series, Sweep, Tail
 from anabranch.papers.entries.published import Metric
+from anabranch.quantities.table import rows
+from anabranch.quantities.tails import ccdf, tail_fit
 from anabranch.result import Result, between
 
 TAIL_POINTS = 200

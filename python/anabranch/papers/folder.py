@@ -15,7 +15,7 @@ from anabranch.papers.entries.figures import Bars, Series, Sweep, Tail
 from anabranch.papers.entries.paper import Item, Paper
 from anabranch.papers.entries.published import Errata, Published
 from anabranch.scenario import ScenarioError, expected_one_of
-from anabranch.typed_toml import Where, read_files
+from anabranch.typed_toml import read_files
 
 # Checks of what one entry of a paper's folder says of another: every name refers to something.
 
@@ -32,26 +32,24 @@ def check_files(
         group.where.at("scenario").one_of(group.scenario, files)
     names = {name: [one.case for one in of.setups()] for name, of in experiments.groups.items()}
     items = list(published.items)
-    for experiment in experiments.items:
-        experiment.where.at("id").one_of(experiment.id, items)
+    for id, experiment in experiments.items.items():
+        experiment.where.one_of(id, items)
         _check_cases(experiment, names)
-    _check_unique([(one.id, one.where) for one in experiments.items])
     for printed in published.items.values():
         for metric in printed.metrics.values():
             for kind in metric.theory:
                 metric.where.at("theory").one_of(kind, list(published.theory))
-    for claim in stated.claims:
+    for claim in stated.claims.values():
         claim.where.at("item").one_of(claim.item, items)
         for choice in claim.rests_on:
             claim.where.at("rests_on").one_of(choice, list(stated.choices))
-    _check_unique([(claim.id, claim.where) for claim in stated.claims])
     if asked := experiments.predictions:
         for name in asked.groups:
             asked.where.at("groups").one_of(name, list(names))
     if agreed := experiments.agreement:
         known = [Case.of(group, case) for group, cases in names.items() for case in cases]
         for id, cases in agreed.items.items():
-            agreed.where.at("items").one_of(id, [one.id for one in experiments.items])
+            agreed.where.at("items").one_of(id, list(experiments.items))
             for case in cases:
                 agreed.where.at("items").at(id).one_of(case, known)
 
@@ -77,15 +75,6 @@ def check_paper(paper: Paper) -> None:
         }
         for claim in item.claims:
             _check_claim(claim, known, kinds)
-
-
-def _check_unique(ids: Sequence[tuple[str, Where]]) -> None:
-    known: dict[str, Where] = {}
-    for id, where in ids:
-        if id in known:
-            first = known[id]
-            raise where.at("id").error(f"{id!r} is already the id of {first.key} in {first.file}")
-        known[id] = where
 
 
 def _check_cases(experiment: Experiment, names: dict[str, list[Case]]) -> None:
@@ -155,8 +144,7 @@ def open_paper(name: str) -> Paper:
     published = read_files(Published, folder, "published")
     stated = read_files(Claims, folder, "claims")
     check_files(folder, experiments, published, stated)
-    measured = {one.id: one for one in experiments.items}
-    claims = repeated(stated.claims)
+    claims = repeated(stated.claims.values())
     paper = Paper(
         name=name,
         folder=folder,
@@ -166,14 +154,14 @@ def open_paper(name: str) -> Paper:
         quick=experiments.quick,
         groups=experiments.groups,
         items={
-            id: Item.of(id, printed, measured.get(id), claims)
+            id: Item.of(id, printed, experiments.items.get(id), claims)
             for id, printed in published.items.items()
         },
         labels=experiments.labels,
         theory=published.theory,
         assumed=experiments.assumed,
         choices=stated.choices,
-        errata=read_files(Errata, folder, "errata").errata,
+        errata=list(read_files(Errata, folder, "errata").errata.values()),
         predictions=experiments.predictions,
         agreement=experiments.agreement,
     )

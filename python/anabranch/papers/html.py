@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jinja2
 import matplotlib
 import numpy as np
 from markupsafe import Markup
@@ -15,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from anabranch.experiments.pages import render
 from anabranch.figures import style
 from anabranch.figures.network import topology
 from anabranch.figures.style import Marker
@@ -351,7 +351,7 @@ def html(report: Report) -> str:
     figures = {item.id: pictures.item(item) for item in report.items}
     networks = {name: topology(network) for name, network in report.networks.items()}
     return _page(
-        "report.html.j2",
+        "paper.html.j2",
         report=report,
         figures=figures,
         diagonal=pictures.diagonal(),
@@ -369,17 +369,5 @@ def index(summary: Summary) -> str:
 
 
 def _page(template: str, **values: object) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("anabranch.papers", package_path=""),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters |= {
-        "number": number,
-        "percent": percent,
-        "measured": measured,
-        "cells": cells,
-    }
-    return environment.get_template(template).render(**values)
+    filters = {"number": number, "percent": percent, "measured": measured, "cells": cells}
+    return render(template, filters, **values)

@@ -1,20 +1,21 @@
 """Judge a paper's claims: apply the checks of its `claims.toml` to the numbers measured."""
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from anabranch.intervals import MOST_SEEDS, seeds_to_decide
+from anabranch.experiments import decision
+from anabranch.experiments.decision import Array, Looks, Margin, Parts
 from anabranch.papers.entries.checks import (
     ByHand,
     ByStatement,
     Check,
+    Closer,
     Comparison,
+    Margins,
     Missing,
     Number,
     Numbers,
@@ -23,134 +24,85 @@ from anabranch.papers.entries.claims import Stated
 from anabranch.scenario import ScenarioError
 from anabranch.statements.statement import WORDS, Statement
 
-# Whether the seeds decide a check: the interval of each of its margins, and how many would do.
-#
-# The standard error of a margin says how far other seeds would move it. For means it is the
-# jackknife's, from the margins of the averages without each seed in turn. For medians, for which
-# the jackknife is not consistent, it is the bootstrap's, from the margins of the medians of seeds
-# drawn with replacement. Cases with the same seeds are averaged over the same sets of seeds: the
-# effect of a seed on both cancels.
-
-
-DRAWS = 2000
-"""Sets of seeds of the bootstrap."""
-
 
 @dataclass(frozen=True)
 class Spread:
-    """The numbers of an item that vary with the seed, averaged over other sets of seeds."""
+    """The numbers of an item that vary with the seed, by metric and case: an entry per seed.
+
+    A case that has no number with a seed has NaN there.
+    """
 
     numbers: Numbers
-    """Averages by metric and case: one per resampled set of seeds."""
-    seeds: dict[tuple[str, str], int]
-    """How many seeds a number has, by metric and case."""
-    jackknife: bool
+    median: bool = False
+    """Whether numbers are medians over the seeds, and not means."""
 
     @classmethod
     def of(cls, frame: pd.DataFrame, average: str) -> "Spread":
         """The spread of numbers with the columns `metric`, `case`, `seed` and `value`."""
         rows = frame.dropna(subset="value")
-        wide = rows.pivot(index="seed", columns=["metric", "case"], values="value")
-        wide = wide.loc[:, wide.max() > wide.min()]
-        sets = _without_one if average == "mean" else _drawn_medians
-        columns: Iterable[NDArray[np.float64]] = ()
-        if len(wide.columns):
-            columns = sets(wide.to_numpy(dtype=float)).T
+        wide = rows.pivot(index="seed", columns=["metric", "case"], values="value").sort_index()
+        # A single seed says nothing about its spread; a case that has one of several is a constant.
+        wide = wide.loc[:, (wide.max() > wide.min()) | (len(wide) == 1)]
         numbers: dict[str, dict[str, Number]] = {}
-        for (metric, case), column in zip(wide.columns, columns, strict=True):
-            numbers.setdefault(metric, {})[case] = column
-        seeds = {name: int(count) for name, count in wide.count().items()}
-        return cls(numbers, seeds, average == "mean")
+        for metric, case in wide.columns:
+            numbers.setdefault(metric, {})[case] = wide[metric, case].to_numpy(dtype=float)
+        return cls(numbers, average == "median")
 
-    @classmethod
-    def none(cls) -> "Spread":
-        """The spread of numbers that do not vary."""
-        return cls({}, {}, True)
+    def margins(self, check: Comparison, numbers: Numbers) -> Parts:
+        """The margins of a check of an item's averages, over the seeds that all numbers have."""
+        sets = {name: {**cases, **self.numbers.get(name, {})} for name, cases in numbers.items()}
+        needed = list(check.needs(numbers))
+        found = [self.numbers[m][c] for m, c in needed if c in self.numbers.get(m, {})]
+        if found:
+            common = ~np.isnan(np.vstack(found)).any(axis=0)
+            sets = {
+                metric: {c: v[common] if np.ndim(v) else v for c, v in cases.items()}  # type: ignore[index]
+                for metric, cases in sets.items()
+            }
+        parts = check.parts(sets)
+        if found and isinstance(check, Closer) and not self.median:
+            parts = _pseudo(check, sets)
+        scale = max(float(np.max(np.abs(sets[metric][case]))) for metric, case in needed)
+        return Parts.all([Parts.all([self._margin(m, scale) for m in p], True) for p in parts])
 
-    def decide(self, check: Comparison, numbers: Numbers) -> "Decision":
-        """Decide a check of an item's numbers."""
-        margins = [float(margin) for margin in check.margins(numbers)]
-        varying = [self.seeds[name] for name in check.needs(numbers) if name in self.seeds]
-        if not varying:
-            return Decision(margins, [0.0] * len(margins), 1)
-        sets = {
-            metric: {**cases, **self.numbers.get(metric, {})} for metric, cases in numbers.items()
-        }
-        pairs = zip(check.margins(sets), margins, strict=True)
-        squares = [np.square(other - margin) for other, margin in pairs]
-        if self.jackknife:
-            most = max(varying)
-            errors = [math.sqrt((most - 1) / most * np.sum(square)) for square in squares]
-        else:
-            errors = [math.sqrt(np.mean(square)) for square in squares]
-        return Decision(margins, errors, min(varying))
+    def _margin(self, margin: Number, scale: float) -> Margin:
+        values = np.atleast_1d(np.asarray(margin, dtype=float))
+        looks = Looks.one(len(values))
+        return Margin(values, looks, scale, certain=np.ndim(margin) == 0, median=self.median)
 
 
-@dataclass(frozen=True)
-class Decision:
-    """The margins of a check with their standard errors."""
+def _pseudo(check: Comparison, sets: Numbers) -> Margins:
+    """Margins that are not linear in averages: the jackknife's, per seed, around that of all.
 
-    margins: Sequence[float]
-    errors: Sequence[float]
-    """0 where nothing varies with the seed."""
-    seeds: int
+    Their standard error is the jackknife's (Miller 1974).
+    """
 
-    @property
-    def holds(self) -> bool:
-        """Whether no margin is negative."""
-        return all(margin >= 0 for margin in self.margins)
+    def averaged(left_out: bool) -> Numbers:
+        return {m: {c: _average(v, left_out) for c, v in of.items()} for m, of in sets.items()}
 
-    @property
-    def undecided(self) -> bool:
-        """Whether an interval crosses an edge, and no other is beyond one."""
-        return self.seeds_to_decide() > self.seeds
-
-    def seeds_to_decide(self) -> float:
-        """The number of seeds that decides, for the same margins and deviations; or infinity.
-
-        To hold, the 95 % interval of every margin is positive. To fail, that of some margin is
-        negative, widened for the number of margins (Bonferroni).
-        """
-        parts = list(zip(self.margins, self.errors, strict=True))
-        if self.holds:
-            return max(self._needed(margin, error, 0.025) for margin, error in parts)
-        tail = 0.025 / len(parts)
-        return min(self._needed(-margin, error, tail) for margin, error in parts if margin < 0)
-
-    def _needed(self, margin: float, error: float, tail: float) -> float:
-        """The smallest number of seeds for which a margin exceeds half its interval."""
-        if error == 0:
-            return self.seeds
-        if margin <= 0:
-            return math.inf
-        return seeds_to_decide(margin, error * math.sqrt(self.seeds), tail)
+    whole, without = check.parts(averaged(False)), check.parts(averaged(True))
+    pairs = [zip(a, b, strict=True) for a, b in zip(whole, without, strict=True)]
+    return [
+        [one + (np.size(left) - 1) * (np.mean(left) - np.asarray(left)) for one, left in pair]
+        for pair in pairs
+    ]
 
 
-def _without_one(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The means without each seed in turn: a row per set, from a row per seed."""
-    present = ~np.isnan(values)
-    left = np.nansum(values, axis=0) - np.where(present, values, 0.0)
-    means: NDArray[np.float64] = left / (present.sum(axis=0) - present)
-    return means
-
-
-def _drawn_medians(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The medians of `DRAWS` sets of seeds: a row per set, from a row per seed."""
-    rows = np.random.default_rng(0).integers(len(values), size=(DRAWS, len(values)))
-    drawn = np.sort(values[rows], axis=1)  # NaN comes last
-    present = (~np.isnan(drawn)).sum(axis=1, keepdims=True)
-    middle = [np.take_along_axis(drawn, at, axis=1) for at in ((present - 1) // 2, present // 2)]
-    medians = np.mean(middle, axis=0)[:, 0, :]
-    return np.where(np.isnan(medians), np.nanmedian(values, axis=0), medians)
+def _average(values: Number, left_out: bool) -> Number:
+    """The mean over the seeds; or the means without each seed in turn."""
+    if np.ndim(values) == 0:
+        return values
+    found: Array = np.asarray(values)
+    return (found.sum() - found) / (len(found) - 1) if left_out else float(found.mean())
 
 
 class Verdict(StrEnum):
     """The outcome of a claim."""
 
-    HOLDS = "holds"
-    UNDECIDED = "undecided"
-    """The 95 % interval over the seeds of what the check compares crosses the band's edge."""
-    FAILS = "fails"
+    HOLDS = decision.HOLDS
+    UNDECIDED = decision.UNDECIDED
+    """The seeds do not tell on which side of an edge a margin is."""
+    FAILS = decision.FAILS
     NOT_REPRODUCED = "not reproduced"
     """The check fails, and `claims.toml` gives the reason."""
     NOT_COMPARABLE = "not comparable"
@@ -202,23 +154,14 @@ def judge_claim(
     `statements`: the paper's, tested by calculation. `spread`: how the numbers vary with the seed;
     without it no claim is undecided. Raises `ScenarioError` for a statement that does not exist.
     """
-    judgement = judge(stated.check, numbers, statements, spread)
-    verdict, reason = judgement.verdict, stated.not_reproduced
+    found = judge(stated.check, numbers, statements, spread)
+    verdict, reason = found.verdict, stated.not_reproduced
     if verdict is Verdict.FAILS and reason:
         verdict = Verdict.NOT_REPRODUCED
     elif reason and verdict is not Verdict.UNDECIDED:
         reason = f"Marked as not reproduced, but these runs do not show that: {reason}"
-    return Claim(
-        id=stated.id,
-        text=stated.text,
-        band=stated.band,
-        verdict=verdict,
-        because=judgement.because,
-        reason=reason,
-        own=stated.own,
-        rests_on=stated.rests_on,
-        seeds_to_decide=judgement.seeds_to_decide,
-    )
+    own = (reason, stated.own, stated.rests_on, found.seeds_to_decide)
+    return Claim(stated.id, stated.text, stated.band, verdict, found.because, *own)
 
 
 def judge(
@@ -233,21 +176,15 @@ def judge(
     if isinstance(check, ByStatement):
         return _by_statement(check.place, statements)
     try:
-        decision = (spread or Spread.none()).decide(check, numbers)
+        margins = (spread or Spread({})).margins(check, numbers)
         because = check.because(numbers)
     except Missing as missing:
         return Judgement(Verdict.NOT_COMPARABLE, str(missing))
-    if decision.undecided:
-        return Judgement(Verdict.UNDECIDED, *_undecided(because, decision))
-    return Judgement(Verdict.HOLDS if decision.holds else Verdict.FAILS, because)
-
-
-def _undecided(because: str, decision: Decision) -> tuple[str, float]:
-    """The numbers compared, with the seeds that would decide."""
-    needed = decision.seeds_to_decide()
-    would = f"about {needed:.0f}" if needed <= MOST_SEEDS else f"more than {MOST_SEEDS}"
-    crosses = f"the 95 % interval over {decision.seeds} seeds crosses the edge"
-    return f"{because}; {crosses}, {would} would decide", needed
+    verdict = Verdict(decision.decided(margins))
+    if verdict is not Verdict.UNDECIDED:
+        return Judgement(verdict, because)
+    words = decision.undecided_in_words(margins)
+    return Judgement(verdict, f"{because}; {words}", decision.would_decide(margins))
 
 
 def _by_statement(place: str, statements: Sequence[Statement]) -> Judgement:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from anabranch.experiments.quantities.rates import drop_percent
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.experiments import Group, Setup
 from anabranch.papers.entries.paper import Item, Paper
+from anabranch.quantities.rates import drop_percent
 from anabranch.scenario import Scenario, load
 from anabranch.theory.network import Network
 from anabranch.theory.optimum.fixed_points import fixed_point, is_by_loss

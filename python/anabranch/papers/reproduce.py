@@ -3,28 +3,31 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import TypeAlias
 
 import pandas as pd
 
-from anabranch.experiments.quantities import measure
-from anabranch.experiments.quantities.rates import drop_percent
+from anabranch.experiments.networks import Cell
+from anabranch.experiments.runs import Runs, open_store
+from anabranch.experiments.trial import part
 from anabranch.files import output, refuse_full, staged
 from anabranch.papers import curves
 from anabranch.papers.curves import Drawing
 from anabranch.papers.entries.case import Case
-from anabranch.papers.entries.experiments import Drop, Group, Measure, Setup
+from anabranch.papers.entries.experiments import Drop, Measure
 from anabranch.papers.entries.figures import Series, Tail
-from anabranch.papers.entries.paper import Item, Paper
+from anabranch.papers.entries.paper import Paper
 from anabranch.papers.folder import known_papers, open_paper
 from anabranch.papers.report import Report, report_of
 from anabranch.papers.summary import Summary
+from anabranch.quantities.rates import drop_percent
 from anabranch.result import Result
-from anabranch.runner import BACKENDS, Progress, collect, collect_parts, plan
+from anabranch.runner import BACKENDS, Progress, choices, known_backend
+from anabranch.runner.asked import check_jobs
 from anabranch.scenario import ScenarioError, load
 from anabranch.statements.papers import PAPERS, statements_of
-from anabranch.theory.errors import NotConverged
 
 Name: TypeAlias = tuple[str, str, str]
 """Item, metric and case of a number."""
@@ -56,19 +59,22 @@ def reproduce(
     out: Path | None = None,
     progress: Progress | None = None,
     force: bool = False,
+    store: Path | None = None,
+    jobs: int | None = None,
 ) -> Report:
     """Run the experiments of a paper, test its statements and judge its claims.
 
     `quick` takes fewer seeds and shorter runs, as the folder defines, and fewer random samples for
     statements. report.html and report.json are written to `out`, which must be empty unless
-    `force`. `progress` is called with the fraction done, 0 to 1.
+    `force`. `store` is a directory that keeps each run, so that the same call resumes. `progress`
+    is called with the fraction done, 0 to 1.
 
     Raises `ScenarioError` for an unknown paper and for an inconsistent folder.
     """
     paper = open_paper(name)
     with output(out, force) as stage:
         runs = 0.9 if name in PAPERS else 1.0
-        measured = measure_all(paper, quick, part(progress, 0.0, runs))
+        measured = measure_all(paper, quick, part(progress, 0.0, runs), jobs=jobs, store=store)
         statements = (
             statements_of(name, part(progress, runs, 1 - runs), quick) if name in PAPERS else []
         )
@@ -87,6 +93,8 @@ def reproduce_all(
     out: Path | None = None,
     progress: Progress | None = None,
     force: bool = False,
+    store: Path | None = None,
+    jobs: int | None = None,
 ) -> Summary:
     """Reproduce all papers.
 
@@ -101,7 +109,8 @@ def reproduce_all(
     reports = []
     for i, name in enumerate(names):
         of_paper = part(progress, i / len(names), 1 / len(names))
-        reports.append(reproduce(name, quick, out and out / name, of_paper, force))
+        place = out and out / name
+        reports.append(reproduce(name, quick, place, of_paper, force, store, jobs))
     summary = Summary(reports, "anabranch reproduce all" + (" --quick" if quick else ""))
     if out:
         from anabranch.papers import html  # here, because Matplotlib takes half a second to load
@@ -129,38 +138,52 @@ def measure_all(
     *,
     on: str = "sim",
     jobs: int | None = None,
+    store: Path | None = None,
 ) -> Measured:
     """Run all groups that an item needs on the backend `on`, and measure.
 
-    Groups run one after the other. Within a group cases and seeds run in parallel, `jobs` at a
-    time, and the result of only one case is kept in memory; on a theoretical backend cases run one
-    after the other. `quick` and `progress` are those of `reproduce`.
+    Every run is checked before the first one. `quick`, `progress` and `store` are those of
+    `reproduce`.
 
-    Raises `ScenarioError` for an inconsistent folder or an unknown backend.
+    Raises `ScenarioError` for an inconsistent folder, an unknown backend and a run that fails.
     """
-    plans = [made for name in paper.groups if (made := Planned.of(paper, name)).setups]
+    known_backend(on)
+    check_jobs(jobs)
+    plans = [made for name in paper.groups for made in planned(paper, name, quick, on)]
+    drawings: dict[tuple[str, int], dict[int, Drawing]] = {}
+    results: dict[int, dict[int, Result]] = {}
+    by_cell = {id(one.cell): (number, one) for number, one in enumerate(plans)}
+
+    def see(cell: Cell, seed: int, result: Result) -> None:
+        (number, one), found = by_cell[id(cell)], results.setdefault(id(cell), {})
+        found[seed] = result
+        if len(found) == len(one.seeds):
+            whole = _joined([found[seed] for seed in one.seeds])
+            for place, figure in one.figures:
+                drawing = curves.drawn(figure, whole, [one.case])
+                drawings.setdefault(place, {})[number] = drawing
+            del results[id(cell)]
+
+    runs = Runs(open_store(store), jobs, strict=True)
+    wanted = [(p.cell, seed, p.measures, bool(p.figures)) for p in plans for seed in p.seeds]
+    try:
+        runs.take(wanted, progress, see, paper.name)
+    finally:
+        runs.store.close()
     rows: list[Row] = []
-    drawings: dict[tuple[str, int], Drawing] = {}
     unsolved: list[Name] = []
     late: list[Name] = []
-    done, total = 0.0, sum(len(planned.setups) for planned in plans)
-    for planned in plans:
-        share = len(planned.setups) / total
-        of_group = part(progress, done, share)
-        for case, result in run_group(paper, planned, quick, of_group, on, jobs):
-            if isinstance(result, NotConverged):
-                unsolved += (name for name, _ in planned.numbers(case))
-                continue
-            if not result.late_runs().empty:
-                late += (name for name, _ in planned.numbers(case))
-            for seed, run in each_run(result):
-                for name, taken in planned.numbers(case):
-                    rows.append((*name, seed, _value(taken, run)))
-            for place, figure in planned.figures:
-                if figure.takes(case):
-                    drawing = curves.drawn(figure, result, [case])
-                    drawings[place] = curves.joined(drawings.get(place), drawing)
-        done += share
+    for one in plans:
+        if reason := runs.failure(one.cell, one.seeds):
+            if BACKENDS[on].random:
+                raise ScenarioError(reason)
+            unsolved += one.names
+            continue
+        if any(runs.point(one.cell, seed).key in runs.late for seed in one.seeds):
+            late += one.names
+        for seed in one.seeds:
+            for name, taken in zip(one.names, one.measures, strict=True):
+                rows.append((*name, seed, runs.value(one.cell, seed, taken) or 0.0))
     # Cases renamed to the same name are averaged seed by seed, such as over a sweep.
     frame = pd.DataFrame(rows, columns=[*NAMES, "value"])
     frame = frame.groupby(NAMES, sort=False, as_index=False)["value"].mean()
@@ -169,85 +192,51 @@ def measure_all(
     for item, drop in drops:
         if {(item, drop.of, drop.from_), (item, drop.of, drop.to)} & set(late):
             late.append((item, drop.metric, drop.case))
-    return Measured(numbers, drawings, unsolved, late)
+    drawn = {
+        place: reduce(curves.joined, [each[number] for number in sorted(each)])
+        for place, each in drawings.items()
+    }
+    return Measured(numbers, drawn, unsolved, late)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Planned:
-    """A group, and what is taken in its runs."""
+    """A case of a group, and what is taken in its runs."""
 
-    group: Group
-    setups: Sequence[Setup]
-    """The cases that a measure or figure takes."""
-    measures: Sequence[tuple[Item, Measure]]
+    case: Case
+    cell: Cell
+    seeds: Sequence[int]
+    names: Sequence[Name]
+    measures: Sequence[Measure]
+    """The measure of each number."""
     figures: Sequence[tuple[tuple[str, int], Series | Tail]]
     """Drawings by item and index among the item's figures."""
 
-    @classmethod
-    def of(cls, paper: Paper, name: str) -> "Planned":
-        """Measures of a paper in the runs of a group."""
-        group, measures, figures = paper.groups[name], paper.measures(name), paper.drawn(name)
-        takers = [*(taken for _, taken in measures), *(figure for _, figure in figures)]
-        setups = [one for one in group.setups() if any(taker.takes(one.case) for taker in takers)]
-        return cls(group, setups, measures, figures)
 
-    def numbers(self, case: Case) -> Iterator[tuple[Name, Measure]]:
-        """Each number of a case with its measure."""
-        for item, taken in self.measures:
-            if taken.takes(case):
-                yield (item.id, taken.metric, str(case.renamed(taken.case))), taken
-
-
-def part(progress: Progress | None, done: float, share: float) -> Progress | None:
-    """The progress of a part of the work, from `done` to `done + share` of the whole."""
-    return progress and (lambda fraction: progress(done + share * fraction))
+def planned(paper: Paper, name: str, quick: bool, on: str) -> Iterator[Planned]:
+    """The cases of a group that a measure or figure takes."""
+    group, measures, figures = paper.groups[name], paper.measures(name), paper.drawn(name)
+    for setup in group.setups():
+        case = setup.case
+        taken = [(item, one) for item, one in measures if one.takes(case)]
+        drawn = [(place, figure) for place, figure in figures if figure.takes(case)]
+        if not (taken or drawn):
+            continue
+        scenario = load(paper.folder / group.scenario, paper.overrides(group, setup, quick))
+        how = (setup.algorithm, paper.seeds_of(group, quick), on)
+        rules, seeds = choices(scenario, *how)
+        names = [(item.id, one.metric, str(case.renamed(one.case))) for item, one in taken]
+        cell = Cell(str(case), case.algorithm, scenario, on, next(iter(rules)))
+        yield Planned(case, cell, seeds, names, [one for _, one in taken], drawn)
 
 
-def run_group(
-    paper: Paper,
-    planned: Planned,
-    quick: bool,
-    progress: Progress | None = None,
-    on: str = "sim",
-    jobs: int | None = None,
-) -> Iterator[tuple[Case, Result | NotConverged]]:
-    """Each case of a group with the Result of all its seeds, in the order of the cases.
-
-    A case for which theory does not converge yields its `NotConverged` instead of a Result.
-    """
-    file = paper.folder / planned.group.scenario
-    own_seeds = paper.seeds_of(planned.group, quick)
-    runs = {}
-    for setup in planned.setups:
-        scenario = load(file, paper.overrides(planned.group, setup, quick))
-        runs[setup.case] = plan(scenario, setup.algorithm, own_seeds, {"case": str(setup.case)}, on)
-    if BACKENDS[on].random:
-        results = collect_parts(load(file), list(runs.values()), on, jobs, progress)
-        yield from zip(runs, results, strict=True)
-        return
-    for number, (case, of_case) in enumerate(runs.items()):
-        try:
-            of_part = part(progress, number / len(runs), 1 / len(runs))
-            yield case, collect(load(file), of_case, on, jobs, of_part)
-        except NotConverged as error:
-            yield case, error
-
-
-def each_run(result: Result) -> Iterator[tuple[int, Result]]:
-    """Each seed with its part of a case's Result."""
-    tables = result.tables()
-    parts = {name: dict(iter(table.groupby("seed"))) for name, table in tables.items()}
-    for seed in parts["links"]:
-        run = {name: part.get(seed, tables[name].iloc[:0]) for name, part in parts.items()}
-        yield int(seed), replace(result, **run)
-
-
-def _value(taken: Measure, run: Result) -> float:
-    """The value of a measure in a run."""
-    try:
-        return measure(taken.quantity, run, **taken.parameters)
-    except ScenarioError as error:  # such as a flow that the scenario does not have
-        raise taken.where.error(str(error)) from error
+def _joined(results: Sequence[Result]) -> Result:
+    """The Result of the seeds of a case."""
+    parts = [result.tables() for result in results]
+    tables = {
+        name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
+    }
+    return replace(results[0], **tables)
 
 
 def _dropped(frame: pd.DataFrame, item: str, drop: Drop) -> pd.DataFrame:

@@ -225,11 +225,10 @@ def plan(
     scenario: Scenario,
     algorithm: Algorithms,
     seeds: Seeds,
-    point: Mapping[str, Any] | None = None,
     on: str = "sim",
     logs: Path | None = None,
 ) -> list[Job]:
-    """The runs of one scenario: each algorithm with each seed; `point` leads their columns.
+    """The runs of one scenario: each algorithm with each seed.
 
     A backend without randomness runs the first seed only. Each run gets a folder in `logs`.
     """
@@ -239,7 +238,7 @@ def plan(
     jobs = []
     for name, rule in rules.items():
         for seed in chosen:
-            keys = {**(point or {}), "algorithm": name, "seed": seed}
+            keys = {"algorithm": name, "seed": seed}
             spec = None if name == OWN else name
             log = {backend.log: logs / _file_name(f"{name}-seed-{seed}")} if logs else {}
             run = make(scenario, spec, seed, rule, **log)

@@ -34,25 +34,44 @@ class Engine:
     """The entries that were reported."""
 
     def complete(self, points: Sequence[Point], after: int = 0, in_all: int | None = None) -> None:
-        """Run each point that has no entry; on return all have one.
+        """Run each point that has no entry; on return all have one."""
+        for _ in self.each(points, after, in_all):
+            pass
+
+    def each(
+        self, points: Sequence[Point], after: int = 0, in_all: int | None = None
+    ) -> Iterator[tuple[Point, bytes]]:
+        """Each point with its entry, as points end or are found stored.
 
         `after` points of `in_all` were done before, for the progress. A point that another process
         runs is waited for. On an exception, Ctrl-C included, the points that were done are stored.
         """
         every = {point.key: point for point in points}
-        todo = deque(point for point in every.values() if not self._has(point, not self.retry))
+        todo: deque[Point] = deque()
+        for point in every.values():
+            data = self._stored(point)
+            if data is None:
+                todo.append(point)
+            else:
+                yield point, data
         claimed: set[str] = set()
+        found: list[tuple[Point, bytes]] = []
+
+        highest = 0.0
 
         def report() -> None:
+            nonlocal highest
             if self.progress:
                 left = len(todo) + len(claimed) - (self.live.progress if self.live else 0)
-                self.progress((after + len(every) - left) / (in_all or len(every)))
+                # A run that has ended is no longer live and not yet stored: never backwards.
+                highest = max(highest, (after + len(every) - left) / (in_all or len(every)))
+                self.progress(highest)
 
         def cancel() -> None:
             if self.live:
                 self.live.cancel()
 
-        jobs = self._jobs(todo, claimed)
+        jobs = self._jobs(todo, claimed, found)
         entries = completed(self.executor, jobs, self.in_flight, report, cancel)
         try:
             with closing(entries):
@@ -61,20 +80,28 @@ class Engine:
                     self.store.release(point.key)
                     claimed.remove(point.key)
                     report()
+                    yield point, data
+            yield from found
         finally:
             for key in claimed:
                 self.store.release(key)
 
-    def _jobs(self, todo: deque[Point], claimed: set[str]) -> Iterator[Job | None]:
-        """The points to run, each claimed; None while other processes run all that are left."""
+    def _jobs(
+        self, todo: deque[Point], claimed: set[str], found: list[tuple[Point, bytes]]
+    ) -> Iterator[Job | None]:
+        """The points to run, each claimed; None while other processes run all that are left.
+
+        Entries that another process has written meanwhile are put into `found`.
+        """
         passed = 0
         while todo:
             point = todo.popleft()
             if not self.store.claim(point.key):
                 todo.append(point)
                 passed += 1
-            elif self._has(point, not self.retry):  # from another process, since we looked
+            elif (data := self._stored(point)) is not None:
                 self.store.release(point.key)
+                found.append((point, data))
             else:
                 claimed.add(point.key)
                 passed = 0
@@ -83,20 +110,23 @@ class Engine:
                 passed = 0
                 yield None
 
-    def _has(self, point: Point, failures_count: bool) -> bool:
-        """Whether the point needs no run. An entry that is damaged is reported and runs again."""
+    def _stored(self, point: Point) -> bytes | None:
+        """The entry of a point that needs no run. One that is damaged is reported and runs again.
+
+        With `retry` a point that has failed needs one.
+        """
         data = self.store.read(point.key)
         if data is None:
-            return False
+            return None
         try:
-            found = about(data, point.key)
-            return failures_count or "failure" not in found
+            failed = "failure" in about(data, point.key)
+            return None if failed and self.retry else data
         except Damaged as error:
             if point.key not in self.damaged:
                 self.damaged.add(point.key)
                 reason = f"the entry of {point.label} is damaged ({error}): it runs again"
                 print(f"anabranch: warning: {reason}", file=sys.stderr)
-            return False
+            return None
 
 
 @contextmanager

@@ -22,6 +22,9 @@ import pyarrow as pa
 from anabranch.scenario import ScenarioError
 
 DEFINITION = "sweep.json"
+OTHERS = "definitions"
+"""The folder of the definitions of suites (`anabranch study`, `judge`), of which one store may have
+several."""
 SUFFIX = ".zip"
 LEFTOVER = ".new-"
 """Prefix of temporary files, of which one remains where a process was killed."""
@@ -53,6 +56,13 @@ class Memory:
 
     def close(self) -> None:
         """End the use of the store."""
+
+
+class Nowhere(Memory):
+    """Entries that are used as they come, and not kept."""
+
+    def write(self, key: str, data: bytes) -> None:
+        """Forget it."""
 
 
 class Directory:
@@ -89,7 +99,7 @@ class Directory:
     @classmethod
     def existing(cls, path: str | os.PathLike[str]) -> "Directory":
         """Open a store. Raises `ScenarioError` where there is none."""
-        if not (Path(path) / DEFINITION).is_file():
+        if not (Path(path) / DEFINITION).is_file() and not (Path(path) / OTHERS).is_dir():
             raise ScenarioError(f"{path}: expected the store of a sweep, with {DEFINITION}")
         return cls(path)
 
@@ -114,20 +124,19 @@ class Directory:
         self._replace(self.place(key), data)
 
     def definition(self) -> dict[str, Any] | None:
-        """Definition of the sweep; None in a new store. Raises `ScenarioError`."""
+        """Definition of the sweep; None where there is none. Raises `ScenarioError`."""
         file = self.path / DEFINITION
-        try:
-            found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except ValueError as error:
-            raise ScenarioError(f"{file}: expected JSON: {error}; delete it to go on") from None
-        return found
+        return _definition(file) if file.exists() else None
 
-    def define(self, definition: dict[str, Any]) -> None:
-        """Replace the definition."""
-        text = json.dumps(definition, indent=1)
-        self._replace(self.path / DEFINITION, text.encode())
+    def definitions(self) -> list[dict[str, Any]]:
+        """The definitions of the sweep and of all suites. Raises `ScenarioError`."""
+        files = [self.path / DEFINITION, *sorted((self.path / OTHERS).glob("*.json"))]
+        return [_definition(file) for file in files if file.exists()]
+
+    def define(self, definition: dict[str, Any], name: str = "") -> None:
+        """Replace the definition of the sweep, or that of the suite of this name."""
+        place = self.path / OTHERS / f"{name}.json" if name else self.path / DEFINITION
+        self._replace(place, json.dumps(definition, indent=1).encode())
 
     def claim(self, key: str) -> bool:
         """Whether this process may run the point: no other one runs it now."""
@@ -158,7 +167,7 @@ class Directory:
 
     def _is_ours(self) -> bool:
         """Also where the process was killed before it wrote the definition."""
-        return (self.path / DEFINITION).exists() or (self.path / "claims").exists()
+        return any((self.path / name).exists() for name in (DEFINITION, OTHERS, "claims"))
 
     def _lock(self, kind: int, byte: int) -> bool:
         try:
@@ -183,6 +192,14 @@ class Directory:
 
 
 Store = Memory | Directory
+
+
+def _definition(file: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ScenarioError(f"{file}: expected JSON: {error}; delete it to go on") from None
+    return found
 
 
 def _byte(key: str) -> int:

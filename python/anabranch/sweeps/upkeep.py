@@ -51,8 +51,8 @@ def status(path: str | os.PathLike[str]) -> Status:
     """Contents of a store. Raises `ScenarioError` where there is none."""
     store = Directory.existing(path)
     try:
-        definition = store.definition() or {}
-        listed: list[str] = definition.get("points", [])
+        definitions = store.definitions()
+        listed = _listed(store)
         kinds: Counter[str] = Counter()
         reasons: Counter[str] = Counter()
         for key in listed:
@@ -70,7 +70,7 @@ def status(path: str | os.PathLike[str]) -> Status:
             others=len({*entries} - {*listed}),
             leftovers=len(store.leftovers()),
             bytes=sum(_size(store.place(key)) for key in entries),
-            this_version=definition.get("anabranch") == build(),
+            this_version=all(one.get("anabranch") == build() for one in definitions),
             reasons=dict(reasons),
         )
     finally:
@@ -87,7 +87,7 @@ def gc(path: str | os.PathLike[str], dry_run: bool = False) -> Removed:
     try:
         if not store.alone():
             raise ScenarioError(f"{path}: another process works on this store: wait for its end")
-        listed = {*(store.definition() or {}).get("points", [])}
+        listed = _listed(store)
         entries = [
             store.place(key)
             for key in store.stored()
@@ -101,6 +101,11 @@ def gc(path: str | os.PathLike[str], dry_run: bool = False) -> Removed:
         return removed
     finally:
         store.close()
+
+
+def _listed(store: Directory) -> list[str]:
+    """The points of all definitions, each once."""
+    return list(dict.fromkeys(key for one in store.definitions() for key in one.get("points", [])))
 
 
 def _kind(store: Directory, key: str) -> tuple[str, str]:

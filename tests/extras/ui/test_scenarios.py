@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from anabranch.experiments.folder import known_studies
 from anabranch.extras.ui.asked import scenario_of
 from anabranch.extras.ui.gallery import gallery
 from anabranch.extras.ui.parameters import parameters
-from anabranch.study.folder import known_studies
 
 ROOT = Path(__file__).parents[3]
 

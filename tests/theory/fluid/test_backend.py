@@ -8,7 +8,7 @@ import pytest
 
 import anabranch
 from anabranch._core import Cancelled
-from anabranch.experiments.quantities import measure
+from anabranch.quantities import measure
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.fluid import backend
 from anabranch.theory.fluid.backend import EquilibriumRun

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from anabranch.experiments.folder import known_studies, open_study
 from anabranch.scenario import ScenarioError, expected_one_of, toml_value
-from anabranch.study.folder import known_studies, open_study
 
 PACKAGE = Path(__file__).parents[2]
 EXAMPLES, PAPERS = PACKAGE / "_examples", PACKAGE / "_papers"
@@ -70,9 +70,9 @@ def _of_study(name: str) -> list[Item]:
             Item(
                 id=f"studies/{name}/{key}",
                 group="Studies",
-                title=f"{study.entries.title}: {case.label}",
+                title=f"{study.entries.title}: {case.label or key}",
                 description=" ".join(study.entries.question.split()),
-                file=study.folder / case.scenario,
+                file=study.folder / (case.scenario or study.entries.scenario),
                 set={key: toml_value(value) for key, value in case.set.items()},
                 study=name,
             )
@@ -82,7 +82,7 @@ def _of_study(name: str) -> list[Item]:
 
 @cache
 def _traces(study: str) -> dict[str, bytes]:
-    return open_study(study).inputs()
+    return open_study(study).inputs
 
 
 def _line(document: dict[str, Any]) -> str:

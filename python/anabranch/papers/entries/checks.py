@@ -1,9 +1,9 @@
 """The checks that a paper's `claims.toml` may name, a type per kind.
 
 A check compares numbers, `{metric: {case: value}}`, by inequalities. Each has a margin: the
-distance from the edge, negative beyond it. The check holds if no margin is negative. A value may be
-an array of averages over other sets of seeds (`judge.py`); then the margins are arrays, too.
-A check raises `Missing` for a case without a number.
+distance from the edge, negative beyond it. `parts` has them, those of a band together; a value may
+be an array with a number per seed, and then the margins are arrays, too. A check raises `Missing`
+for a case without a number.
 """
 
 import math
@@ -22,6 +22,8 @@ Number: TypeAlias = float | NDArray[np.float64]
 Numbers: TypeAlias = Mapping[str, Mapping[str, Number]]
 Names: TypeAlias = Iterator[tuple[str, Case]]
 """Metrics and cases."""
+Margins: TypeAlias = list[list[Number]]
+"""The margins of each part: one, or those of the sides of a band."""
 
 
 class Missing(Exception):
@@ -50,11 +52,10 @@ class Order:
     def needs(self, numbers: Numbers) -> Names:
         yield from ((self.metric, case) for case in self.cases)
 
-    def margins(self, numbers: Numbers) -> list[Number]:
-        """The margin of each step from one case to the next."""
+    def parts(self, numbers: Numbers) -> Margins:
         values = [_number(numbers, self.metric, case) for case in self.cases]
         return [
-            self.sign * (after - before) + self.slack_rel * np.abs(before)
+            [self.sign * (after - before) + self.slack_rel * np.abs(before)]
             for before, after in pairwise(values)
         ]
 
@@ -62,7 +63,7 @@ class Order:
         """The cases with the relation of each to the one before, in line."""
         because = f"{self.cases[0]} {_number(numbers, self.metric, self.cases[0]):.3g}"
         holds, fails = ("≤", ">") if self.sign > 0 else ("≥", "<")
-        for case, margin in zip(self.cases[1:], self.margins(numbers), strict=True):
+        for case, (margin,) in zip(self.cases[1:], self.parts(numbers), strict=True):
             relation = holds if margin >= 0 else fails
             because += f" {relation} {case} {_number(numbers, self.metric, case):.3g}"
         return because + (f", with a slack of {self.slack_rel:.0%}" if self.slack_rel else "")
@@ -98,12 +99,13 @@ class Ratio:
     def needs(self, numbers: Numbers) -> Names:
         yield from ((self.metric, self.num), (self.den_metric or self.metric, self.den))
 
-    def margins(self, numbers: Numbers) -> list[Number]:
+    def parts(self, numbers: Numbers) -> Margins:
         top, bottom = (_number(numbers, *name) for name in self.needs(numbers))
         if np.ndim(bottom) == 0 and bottom == 0:
             raise Missing(f"{self.den} is 0, so the ratio is undefined")
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return [_within(top / bottom, self.min, self.max)]
+        sign = np.sign(np.nanmean(bottom))
+        edges = [edge for edge in ((1, self.min), (-1, self.max)) if math.isfinite(edge[1])]
+        return [[side * sign * (top - edge * bottom) for side, edge in edges]]
 
     def because(self, numbers: Numbers) -> str:
         top, bottom = (_number(numbers, *name) for name in self.needs(numbers))
@@ -130,7 +132,7 @@ class Range:
     def needs(self, numbers: Numbers) -> Names:
         yield self.metric, self.case
 
-    def margins(self, numbers: Numbers) -> list[Number]:
+    def parts(self, numbers: Numbers) -> Margins:
         return [_within(_number(numbers, self.metric, self.case), self.min, self.max)]
 
     def because(self, numbers: Numbers) -> str:
@@ -152,9 +154,10 @@ class Close:
     def needs(self, numbers: Numbers) -> Names:
         yield self.metric, self.case
 
-    def margins(self, numbers: Numbers) -> list[Number]:
+    def parts(self, numbers: Numbers) -> Margins:
         tolerance = max(self.tol_rel * abs(self.target), self.tol_abs)
-        return [tolerance - np.abs(_number(numbers, self.metric, self.case) - self.target)]
+        away = _number(numbers, self.metric, self.case) - self.target
+        return [_within(away, -tolerance, tolerance)]
 
     def because(self, numbers: Numbers) -> str:
         value, target = _number(numbers, self.metric, self.case), self.target
@@ -193,8 +196,9 @@ class Levels:
             for case in self.compared(numbers)
         }
 
-    def margins(self, numbers: Numbers) -> list[Number]:
-        return [self.tol_rel - np.abs(off) for off in self.away(numbers).values()]
+    def parts(self, numbers: Numbers) -> Margins:
+        away = self.away(numbers).values()
+        return [_within(off, -self.tol_rel, self.tol_rel) for off in away]
 
     def because(self, numbers: Numbers) -> str:
         away = self.away(numbers)
@@ -235,11 +239,11 @@ class Closer:
             near, far = near + np.abs(here - goal), far + np.abs(there - goal)
         return near, far
 
-    def margins(self, numbers: Numbers) -> list[Number]:
+    def parts(self, numbers: Numbers) -> Margins:
         near, far = self.distances(numbers)
         margin = far - near
-        # Equal is not nearer: the edge itself does not count, so 0 becomes the least number below.
-        return [margin if np.ndim(margin) or margin else -math.ulp(0.0)]
+        # Equal is not nearer: the edge itself does not count.
+        return [[margin if np.ndim(margin) or margin else -math.inf]]
 
     def because(self, numbers: Numbers) -> str:
         near, far = self.distances(numbers)
@@ -279,10 +283,10 @@ def _number(numbers: Numbers, metric: str, case: str) -> Number:
     return value
 
 
-def _within(value: Number, low: float, high: float) -> Number:
-    """The distance to the nearer edge of a band, negative outside."""
-    nearer = np.minimum(value - low, high - value)
-    return nearer if np.ndim(nearer) else float(nearer)
+def _within(value: Number, low: float, high: float) -> list[Number]:
+    """The distances to the edges that a band has."""
+    edges = ((low, value - low), (high, high - value))
+    return [distance for edge, distance in edges if math.isfinite(edge)]
 
 
 def _validate_band(low: float, high: float, where: Where) -> None:

@@ -1,18 +1,18 @@
 """The types of `claims.toml`: claims, and choices made after results were seen."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from anabranch.papers.entries.checks import Check
-from anabranch.typed_toml import Where
+from anabranch.typed_toml import KEY, Where
 
 
 @dataclass(frozen=True)
 class Stated:
     """A claim of the paper, or ours, and what decides it."""
 
-    id: str
+    id: str = field(metadata=KEY)
     """Name, such as f2."""
     item: str
     """The table or figure, by its id in `published.toml`."""
@@ -47,13 +47,13 @@ class Choice:
 class Claims:
     """The whole of `claims.toml`."""
 
-    claims: tuple[Stated, ...]
-    """The claims."""
+    claims: Mapping[str, Stated]
+    """The claims by name."""
     choices: Mapping[str, Choice] = field(default_factory=dict)
     """Choices made after results were seen, by name."""
 
 
-def repeated(claims: Sequence[Stated]) -> list[Stated]:
+def repeated(claims: Iterable[Stated]) -> list[Stated]:
     """The claims with the reasons that "As a1." refers to: "As a1: " and the reason of claim a1.
 
     What follows the reference comes after "Here: ". Applies to the texts `band` and
@@ -75,5 +75,5 @@ def repeated(claims: Sequence[Stated]) -> list[Stated]:
             band=whole("band", one.band),
             not_reproduced=whole("not_reproduced", one.not_reproduced),
         )
-        for one in claims
+        for one in known.values()
     ]

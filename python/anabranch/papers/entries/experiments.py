@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from anabranch import _core
-from anabranch.experiments.quantities import QUANTITIES
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.figures import Figure, Series, Tail
+from anabranch.quantities import QUANTITIES
 from anabranch.scenario import ScenarioError
-from anabranch.typed_toml import REST, Values, Where, check_call
+from anabranch.typed_toml import KEY, REST, Values, Where, check_call
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class Drop:
 class Experiment:
     """Measures of one table or figure."""
 
-    id: str
+    id: str = field(metadata=KEY)
     """Key in `published.toml`."""
     measures: tuple[Measure, ...] = ()
     """Numbers of the table or figure."""
@@ -246,7 +246,7 @@ class Experiments:
     """Changes of `--quick`."""
     groups: Mapping[str, Group]
     """The runs, by the name of the group."""
-    items: tuple[Experiment, ...]
+    items: Mapping[str, Experiment]
     """Measurements by table or figure."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """The text for each part of a name."""

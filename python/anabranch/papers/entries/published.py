@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from anabranch.papers.entries.case import Case
-from anabranch.typed_toml import REST, Where
+from anabranch.typed_toml import KEY, REST, Where
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Published:
 class Erratum:
     """An error in the paper or in its extracted text, and the correction used."""
 
-    id: str
+    id: str = field(metadata=KEY)
     """Name, such as e01."""
     place: str
     """Where in the paper."""
@@ -104,4 +104,5 @@ class Erratum:
 class Errata:
     """The whole of `errata.toml`."""
 
-    errata: tuple[Erratum, ...]
+    errata: Mapping[str, Erratum]
+    """The errors by name."""

@@ -17,9 +17,9 @@ from scipy.optimize import brentq
 
 from anabranch import _core
 from anabranch.core_types import Served
-from anabranch.experiments.quantities.tails import ccdf, tail_fit
 from anabranch.formats import records
 from anabranch.intervals import median_with_interval
+from anabranch.quantities.tails import ccdf, tail_fit
 from anabranch.result import mean_with_interval
 from anabranch.runner import Progress
 from anabranch.runner.asked import Seeds, seeds_of

@@ -1,0 +1,442 @@
+"""Studies, judgements and harm: what a suite found, for Python and for commands."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from anabranch import kernel
+from anabranch._core import VERSION, schema
+from anabranch.experiments import checks, values
+from anabranch.experiments.decision import FAILS, HOLDS, UNDECIDED
+from anabranch.experiments.folder import open_harm, open_judge, open_study
+from anabranch.experiments.networks import unmet
+from anabranch.experiments.numbers import RESULTS, Answer
+from anabranch.experiments.runs import Runs, open_store
+from anabranch.experiments.samples import Samples
+from anabranch.experiments.subject import Subject, item_zero
+from anabranch.experiments.suite import OWN, Item, Suite
+from anabranch.experiments.trial import Seeds, Trial, form_of, part
+from anabranch.experiments.values import KEYS, Column
+from anabranch.formats import interval, latex_table, markdown_table, records
+from anabranch.result.caveats import caveats
+from anabranch.runner import BACKENDS, Progress, known_backend
+from anabranch.runner.asked import Algorithm, algorithms_of, check_jobs
+from anabranch.scenario import Scenario, ScenarioError, rules, settings
+from anabranch.sweeps.store import Store
+from anabranch.typed_toml import Values
+
+PROOFS = 0.05
+"""The share of the progress that proofs have, which are no runs."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of a suite."""
+
+    suite: Suite
+    backend: str
+    quick: bool
+    rules: Sequence[str]
+    seeds: Sequence[int]
+    """Seeds of the first look."""
+    looks: Sequence[int]
+    answers: Sequence[Answer]
+    rows: pd.DataFrame
+    """A row per measure, case, rule and seed, of the suite's own cases."""
+    samples: Samples
+    """Data of single runs that the figure draws."""
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """The runs that failed, with the reason."""
+    late: Sequence[str] = ()
+    """The runs in real time that were too late to count (docs/reference/lab.md)."""
+    warnings: Sequence[str] = ()
+    """Warnings that `run` would have printed, with the items that they concern."""
+    subject: Subject | None = None
+    """The rule that is judged."""
+
+    def of(self, result: str) -> list[Answer]:
+        """The answers with this result."""
+        return [one for one in self.answers if one.result == result]
+
+    def __getitem__(self, name: str) -> Answer:
+        return next(one for one in self.answers if one.name == name)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many answers have which result, without those of items that cannot fail."""
+        counted = [one for one in self.answers if not one.item.cannot_fail]
+        return {result: sum(one.result == result for one in counted) for result in RESULTS}
+
+    @property
+    def open_items(self) -> list[Answer]:
+        """The undecided answers to items of the RFC."""
+        return [one for one in self.of(UNDECIDED) if one.item.level != OWN]
+
+    @property
+    def in_words(self) -> str:
+        """The counts in a sentence, of the RFC's items and of ours."""
+        found = []
+        for name, own in ((f"RFC {self.suite.entries.rfc}", False), ("beyond it", True)):
+            part = [one for one in self.answers if (one.item.level == OWN) == own]
+            words = {HOLDS: "hold", FAILS: "fail"}
+            counts = [(sum(o.result == r for o in part), words.get(r, r)) for r in RESULTS]
+            said = (f"{n} {word}" for n, word in counts if n or word != UNDECIDED)
+            found += [f"{name}: {', '.join(said)}"] if part else []
+        return "; ".join(found)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """Per measure, case and rule: mean over the seeds, and half its 95 % interval."""
+        return values.table(self.rows)
+
+    @property
+    def columns(self) -> list[Column]:
+        """The columns of the table in words."""
+        return list(
+            values.columns(self.suite.block("", self.backend), self.backend, self.suite.entries.on)
+        )
+
+    def cell(self, column: Column) -> dict[str, str]:
+        """A column of the table in words, by rule; missing where nothing was measured."""
+        found = values.numbers(self.table, self.rules, column.measure, column.case)
+        form = f".{column.digits}f"
+        return {rule: interval(n["value"], n["value_ci95"], form) for rule, n in found.items()}
+
+    def in_cells(self) -> tuple[list[str], list[list[str]]]:
+        """The header of the table and its rows."""
+        cells = [self.cell(column) for column in self.columns]
+        header = ["rule", *(column.title for column in self.columns)]
+        return header, [[rule, *(cell.get(rule, "-") for cell in cells)] for rule in self.rules]
+
+    def markdown(self) -> list[str]:
+        """The table in Markdown: a row per rule."""
+        return markdown_table(*self.in_cells())
+
+    def latex(self) -> str:
+        """The table for LaTeX."""
+        header, rows = self.in_cells()
+        return latex_table(pd.DataFrame(rows, columns=header))
+
+    def results(self, name: str) -> dict[str, list[str]]:
+        """The rules by their answer to an item."""
+        own = [one for one in self.answers if one.name == name]
+        return {result: [o.rule for o in own if o.result == result] for result in RESULTS[:3]}
+
+    @property
+    def verdict(self) -> str:
+        """A sentence per item: the numbers of the first and last rule in order, and who holds."""
+        return " ".join(
+            self._sentence(name, item) for name, item in self.suite.entries.items.items()
+        )
+
+    def _sentence(self, name: str, item: Item) -> str:
+        bound = item.bounds[0]
+        case, digits = bound.case, self.suite.entries.measures[bound.measure].digits
+        found = values.numbers(self.table, self.rules, bound.measure, str(case))
+        measured = {rule: n for rule, n in found.items() if not pd.isna(n["value"])}
+        if not measured:
+            return f"{item.text}: nothing was measured."
+        order = sorted(measured, key=lambda rule: float(measured[rule]["value"]))
+
+        def said(rule: str) -> str:
+            number = measured[rule]
+            return f"{rule} {interval(number['value'], number['value_ci95'], f'.{digits}f')}"
+
+        ends = said(order[0]) if len(order) == 1 else f"{said(order[0])} to {said(order[-1])}"
+        judged = self.results(name)
+        every = not judged[FAILS] and not judged[UNDECIDED]
+        who = "every rule" if every else ", ".join(judged[HOLDS]) or "no rule"
+        text = f"{item.text}: {ends}; {item.short}: {who}"
+        if judged[UNDECIDED]:
+            text += f"; undecided: {', '.join(judged[UNDECIDED])}"
+        return f"{text}."
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data for JSON."""
+        entries = self.suite.entries
+        return {
+            "anabranch": VERSION,
+            "suite": self.suite.name,
+            "rfc": entries.rfc or None,
+            "title": entries.title,
+            "question": entries.question,
+            "sources": [vars(source) for source in entries.sources],
+            "not_modelled": [lack.text for lack in entries.not_modelled],
+            "backend": self.backend,
+            "quick": self.quick,
+            "given": self.subject.text if self.subject else None,
+            "rules": list(self.rules),
+            "seeds": list(self.seeds),
+            "looks": list(self.looks),
+            "cases": {name: case.label or name for name, case in entries.cases.items()},
+            "measures": {name: one.label for name, one in entries.measures.items()},
+            "table": records(self.table) if len(self.rows) else [],
+            "verdict": self.verdict if not entries.rfc and len(self.rows) else None,
+            "results": {name: self.results(name) for name in entries.items if not self.subject},
+            "counts": self.counts,
+            "answers": [one.as_dict() for one in self.answers],
+            "failures": dict(self.failures),
+            "late": list(self.late),
+            "warnings": list(self.warnings),
+        }
+
+
+def every_rule(on: str) -> list[str]:
+    """Every rule of the table, as studies run it, that the backend has."""
+    table = rules()
+    if on == "fluid":
+        return [rule["studied_as"] for rule in table if rule["fluid"]]
+    if on == "kernel":
+        loaded = kernel.Run.algorithms()
+        return [rule["linux_name"] for rule in table if rule["linux_name"] in loaded]
+    return [rule["studied_as"] for rule in table]
+
+
+def check_backend(studies: Sequence[Suite], on: str) -> None:
+    """Raise one `ScenarioError` that names the studies that are not defined on a backend."""
+    known_backend(on)
+    undefined = [study.name for study in studies if on not in study.entries.on]
+    if not undefined:
+        return
+    defined = [study.name for study in studies if on in study.entries.on]
+    if defined:
+        raise ScenarioError(
+            f"not defined on {on}: {', '.join(undefined)}; for the others: "
+            f"anabranch study {' '.join(defined)} --on {on}"
+        )
+    backends = " or ".join(dict.fromkeys(b for study in studies for b in study.entries.on))
+    raise ScenarioError(f"not defined on {on}: {', '.join(undefined)}: expected --on {backends}")
+
+
+def study(
+    name: str,
+    rules: Sequence[Algorithm] | None = None,
+    *,
+    on: str = "sim",
+    quick: bool = False,
+    seeds: Seeds = None,
+    store: Path | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Run a study of `studies/`.
+
+    `rules`: names as in a scenario, or rules in Python; every rule of the table by default.
+    `quick`: fewer seeds and shorter runs. `seeds`: other seeds than the study's. `store`: a
+    directory that keeps each run, so that the same call resumes a study that was stopped. `on`,
+    `jobs` and `progress` are as in `run`.
+
+    Raises `ScenarioError` for what cannot be run, and where every run failed.
+    """
+    trial = planned(open_study(name), rules, on, quick, seeds, store, jobs)
+    return _ran(trial, progress)
+
+
+def harm(
+    algorithms: Sequence[Algorithm] | None = None,
+    seeds: Seeds = None,
+    *,
+    on: str = "sim",
+    set: Values | None = None,
+    quick: bool = False,
+    store: Path | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Compare rules over two paths with the best single path, in the networks of `studies/harm`.
+
+    `algorithms` run beside uncoupled Reno and CUBIC. `set` replaces values of every case, by
+    dotted key. `quick`: the first network without its variations, for backends that run in real
+    time. The rest is as in `study`.
+    """
+    return _ran(planned(open_harm(), algorithms, on, quick, seeds, store, jobs, set), progress)
+
+
+def planned(
+    suite: Suite,
+    asked: Sequence[Algorithm] | None,
+    on: str,
+    quick: bool = False,
+    seeds: Seeds = None,
+    store: Path | None = None,
+    jobs: int | None = None,
+    set: Values | None = None,
+) -> Trial:
+    """The runs of a suite for these rules, all checked. Raises `ScenarioError`."""
+    check_jobs(jobs)
+    check_backend([suite], on)
+    entries = suite.entries
+    chosen = list(asked or entries.asked or every_rule(on))
+    own = kernel.Run.algorithms() if on == "kernel" else BACKENDS[on].algorithms
+    plain = Scenario.parse(_PLAIN, suite.name)
+    named = algorithms_of(plain, [*[b for b in entries.beside if b not in chosen], *chosen], own)
+    form = form_of(suite, quick, seeds)
+    runs = Runs(open_store(store), jobs)
+    return Trial(suite, named, on, quick, *form, runs, entries.items, settings(set))
+
+
+_PLAIN = """
+algorithm = "reno"
+seeds = [1]
+measure.duration_s = 9
+links.a = { rate_mbps = 1, delay_ms = 1 }
+flows = [{ name = "a", paths = [["a"]] }]
+"""
+
+
+def _ran(trial: Trial, progress: Progress | None) -> Outcome:
+    """The outcome of a suite of its own cases."""
+    try:
+        trial.run(progress)
+    finally:
+        trial.runs.store.close()
+    block, networks = trial.blocks[""]
+    rows: list[dict[str, object]] = []
+    failures: dict[str, str] = {}
+    late: list[str] = []
+    for case, network in networks.items():
+        for rule, cell in network.rules.items():
+            for seed in trial.reached[id(network), rule]:
+                label = f"{case}, {rule}, seed {seed}"
+                key = trial.runs.point(cell, seed).key
+                if key in trial.runs.failures:
+                    failures[label] = trial.runs.failures[key]
+                    continue
+                if key in trial.runs.late:
+                    late.append(label)
+                for name, one in block.measures.items():
+                    if case in (*(one.cases or networks), *one.over):
+                        value = trial.runs.value(cell, seed, one)
+                        rows.append(
+                            dict(
+                                zip([*KEYS, "value"], (name, case, rule, seed, value), strict=True)
+                            )
+                        )
+    if not rows:
+        label, reason = next(iter(failures.items()))
+        raise ScenarioError(f"{trial.suite.name}: every run failed; {label}: {reason}")
+    found = values.relative(block.measures, pd.DataFrame(rows))
+    seeds = next(iter(trial.reached.values()))
+    rest = (trial.samples, failures, late)
+    what = (
+        trial.suite,
+        trial.on,
+        trial.quick,
+        list(trial.rules),
+        seeds,
+        trial.looks.counts[: trial.looks.taken],
+    )
+    return Outcome(*what, list(trial.answers()), found, *rest)
+
+
+def judge(
+    rule: str,
+    items: Sequence[str] | None = None,
+    *,
+    quick: bool = False,
+    seeds: Seeds = None,
+    store: Path | Store | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+    known: dict[tuple[str, str], float] | None = None,
+) -> Outcome:
+    """Judge a rule by the items of `judge/judge*.toml`.
+
+    `rule`: an algorithm such as "balia:cap=inf", or FILE.py:CLASS. `items`: names or sections; all
+    by default. `quick`: fewer cases, and the first looks alone. `store`: a directory that keeps
+    each run, so that the same call resumes. `known`: numbers of other rules' judgements, to which
+    those of this one are added. The rest is as in `study`.
+
+    Raises `ScenarioError` for an unknown rule or item, and for a rule in Python that raises or
+    answers with no finite number.
+    """
+    check_jobs(jobs)
+    subject = Subject.of(rule)
+    suite = suited(open_judge(), subject)
+    chosen = suite.chosen(tuple(items) if items is not None else None)
+    zero = item_zero(subject)
+    opened = open_store(store) if store is None or isinstance(store, Path) else store
+    runs = Runs(opened, jobs, failed=subject.failed, numbers={} if known is None else known)
+    form = form_of(suite, quick, seeds)
+    named = {subject.name: subject.written}
+    try:
+        trial = Trial(suite, named, "sim", quick, *form, runs, chosen, {}, {}, _reasons(chosen))
+        trial.run(part(progress, 0.0, 1 - PROOFS))
+    finally:
+        if opened is not store:
+            opened.close()
+    answers = {one.name: one for one in trial.answers()}
+    proved = {name: item for name, item in chosen.items() if item.check == "proof"}
+    if proved:
+        answers |= {one.name: one for one in checks.proofs(subject, proved, quick)}
+    for name, item in chosen.items():
+        if item.check == "operations":
+            answers[name] = checks.operations(subject, name, item)
+    if progress:
+        progress(1.0)
+    warnings = _warnings(trial, subject)
+    if subject.endpoint:
+        keys = ", ".join(f'{key} = "{value}"' for key, value in subject.endpoint.items())
+        warnings.insert(0, f"{subject.name} needs {keys}: all flows of items on sim have it")
+    what = (
+        suite,
+        "sim",
+        quick,
+        [subject.name],
+        form[0][: form[1].counts[0]],
+        form[1].counts[: form[1].taken],
+    )
+    all_answers = [zero, *(answers[name] for name in chosen if name in answers)]
+    nothing = pd.DataFrame(columns=[*KEYS, "value"])
+    rest: dict[str, Any] = {"warnings": warnings, "subject": subject}
+    return Outcome(*what, all_answers, nothing, trial.samples, **rest)
+
+
+def suited(suite: Suite, subject: Subject) -> Suite:
+    """The items with the endpoint that a rule needs, where their backend has it."""
+    items = {
+        name: replace(item, set={**item.set, **subject.endpoint}) if item.on is None else item
+        for name, item in suite.entries.items.items()
+    }
+    return replace(suite, entries=replace(suite.entries, items=items))
+
+
+def _warnings(trial: Trial, subject: Subject) -> list[str]:
+    """Warnings of `run` at the first case of each item, each once."""
+    found: dict[str, list[str]] = {}
+    for name, (block, networks) in trial.blocks.items():
+        scenario = next(iter(networks.values())).scenario
+        if subject.written is None:
+            scenario = scenario.with_algorithm(subject.name)
+        for warning in dict.fromkeys([*scenario.warnings, *caveats(scenario, block.on)]):
+            found.setdefault(warning, []).append(name)
+    for warning, names in trial.warnings.items():
+        known = found.setdefault(warning, [])
+        known += [name for name in dict.fromkeys(names) if name not in known]
+    return [f"{', '.join(names)}: {warning}" for warning, names in found.items()]
+
+
+def _reasons(items: Mapping[str, Item]) -> dict[str, str]:
+    """Why items cannot be tested, by name."""
+    known = [rule["name"] for rule in rules()]
+    workloads = workloads_of(schema())
+    found = {}
+    for name, item in items.items():
+        lack = item.not_tested
+        if reason := lack.text if lack else unmet(item, known, workloads):
+            found[name] = reason
+    return found
+
+
+def workloads_of(text: str) -> list[str]:
+    """The workloads of the JSON Schema of scenarios.
+
+    >>> workloads_of(schema())[:2]
+    ['bulk', 'file']
+    """
+    kinds = json.loads(text)["$defs"]["Workload"]["oneOf"]
+    return [name for kind in kinds for name in (kind.get("required") or [kind.get("const")])]

@@ -1,1 +1,0 @@
-"""The field's experiments as named studies: folders of data in `studies/`, run for every rule."""

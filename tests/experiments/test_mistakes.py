@@ -1,0 +1,104 @@
+"""Each kind of mistake in a suite's folder is one line: the file, the key and what is expected."""
+
+from pathlib import Path
+
+import pytest
+
+from anabranch import ScenarioError
+from anabranch.experiments import folder, outcome
+from experiments.tiny import JUDGE, STUDY, write, write_judge
+
+STUDIES = {
+    "file": ("[figure]", "[figure", "tiny/study.toml: "),
+    "key": ("[figure]", "[figures]", "figures: unknown key, expected one of items, title, "),
+    "backend": ('on = ["sim"', 'on = ["sum"', "on[0]: unknown 'sum', expected one of sim, quic, "),
+    "looks": ("looks = [3]", "looks = [3, 2]", "looks: expected ascending numbers of 1 or more"),
+    "no case": ('cases = ["one"]', "cases = []", "measures.share.cases: expected at least one "),
+    "case": ('cases = ["one"]', 'cases = ["won"]', "measures.share.cases[0]: unknown 'won', expe"),
+    "baseline": ('over = ["alone"]', 'over = ["lone"]', "gain.over[0]: unknown 'lone'"),
+    "quantity": ('"goodput_share"', '"goodput_shared"', "share.quantity: unknown 'goodput_shared'"),
+    "parameter": ('flow = "two"', 'flo = "two"', "measures.share.flo: unknown key"),
+    "measure": ('measure = "share", c', 'measure = "shares", c', "bounds[0].measure: unknown"),
+    "bound": ("at_most = 0.55, ", "", "at_least: missing: a bound needs at_least, at_most"),
+    "reason": (', why = "half, and a tenth more"', "", "bounds[0].why: missing"),
+    "judged": ('case = "one", at', 'case = "alone", at', "case: unknown 'alone', expected one"),
+    "figure": ('kind = "curve"', 'kind = "curved"', "figure.kind: unknown 'curved', expected one"),
+    "reference": ("reference = [0.5]", "reference = [1, 2]", "reference: expected a value per cas"),
+    "drawn": ('measure = "share"\nx', 'measure = "shore"\nx', "figure.measure: unknown 'shore'"),
+    "scenario": (
+        'label = "1 TCP"',
+        'label = "1 TCP"\nscenario = "scenario_2.toml"',
+        "cases.one.scenario: unknown 'scenario_2.toml', expected scenario.toml",
+    ),
+    "backends": (
+        'label = "1 TCP"',
+        'label = "1 TCP"\non = ["sim"]',
+        "cases.one.on: the verdict or the figure needs the case on every backend: remove the key",
+    ),
+    "trace": ("[[20, 5]]", "[[20, -5]]", "rates: expected durations above 0 and rates of 0 or mo"),
+    "no rate": ("[[20, 5]]", "[[20, 0]]", 'traces."slow.trace".rates: expected a rate above 0'),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "message"), STUDIES.values(), ids=STUDIES)
+def test_a_mistake_in_a_study_is_one_line_with_file_and_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
+) -> None:
+    assert STUDY.count(old) >= 1
+    write(tmp_path, monkeypatch, STUDY.replace(old, new, 1))
+    with pytest.raises(ScenarioError) as raised:
+        folder.open_study("tiny")
+    assert str(raised.value).startswith("tiny/study.toml: ")
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+LATER = 'not_tested = { text = "there are none", key = "flows.*.receiver" }'
+ITEMS = {
+    "quantity": ('"link_utilization"', '"link_use"', "items.box.measures.use.quantity: unknown 'l"),
+    "parameter": ('link = "bottleneck"', 'lnk = "bottleneck"', "lnk: unknown key"),
+    "bound": ("at_least = 0.2, ", "", "missing: a bound needs"),
+    "reference": ("at_least = 0.2", "at_least_of = 0.2", "items.box.reference: missing: bounds[0]"),
+    "reason": (', why = "a fifth"', "", "bounds[0].why: missing"),
+    "interval": ('"log(1,8)"', '"log(1,8,3)"', "expected an interval"),
+    "way": (LATER, "", "expected one of cases, sample, check"),
+    "scenario": ('text = "Does', 'scenario = "tine.toml"\ntext = "Does', "did you mean tiny.toml"),
+    "trace": (
+        "[items.later]",
+        '[traces."d.csv"]\nkind = "delays"\ndelays_ms = [[0, 5]]\n[items.later]',
+        'traces."d.csv".delays_ms: expected durations above 0',
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "message"), ITEMS.values(), ids=ITEMS)
+def test_a_mistake_in_an_item_is_one_line_with_its_place(
+    old: str, new: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert old in JUDGE
+    write_judge(tmp_path, monkeypatch, JUDGE.replace(old, new, 1))
+    with pytest.raises(ScenarioError) as raised:
+        folder.open_judge()
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"two"', '"tow"', "tiny/study.toml: measures.share.flow: unknown 'tow', exp"),
+        ('"goodput_share"\nflow = "two"', '"link_utilization"\nlink = "b"', "share.link: unknown"),
+    ],
+)
+def test_a_name_that_a_scenario_lacks_is_found_before_the_first_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
+) -> None:
+    write(tmp_path, monkeypatch, STUDY.replace(old, new, 1))
+    with pytest.raises(ScenarioError) as raised:
+        outcome.planned(folder.open_study("tiny"), ["lia"], "sim", True)
+    assert message in str(raised.value)
+
+
+def test_an_unknown_study_is_named_with_those_that_exist() -> None:
+    with pytest.raises(ScenarioError, match=r"unknown study 'shard'.*did you mean shared\?"):
+        folder.open_study("shard")
