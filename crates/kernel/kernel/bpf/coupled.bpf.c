@@ -70,9 +70,11 @@ void BPF_PROG(init, struct sock *sk)
 SEC("struct_ops")
 u32 BPF_PROG(sndbuf_expand, struct sock *sk)
 {
-	bool is_early = holds_back && mptcp_connection(sk) && !subflow_of(sk)->is_late;
+	u32 window = MAX(((struct tcp_sock *)sk)->snd_cwnd, 10);
 
-	return is_early ? BUFFER_WINDOWS : KERNELS_WINDOWS;
+	if (!holds_back || !mptcp_connection(sk) || subflow_of(sk)->began_late)
+		return KERNELS_WINDOWS;
+	return MAX(BUFFER_WINDOWS, FIRST_BUFFER / window);
 }
 
 SEC("struct_ops")
@@ -183,6 +185,7 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	s->round_end = tp->snd_nxt;
 	s->round_samples = 0;
 	note_burst(sk);
+	decide_pacing(sk);
 	decide_hold(sk);
 }
 

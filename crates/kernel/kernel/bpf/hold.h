@@ -39,10 +39,12 @@
 #define FRAGMENT_PACKETS 22
 
 /* Size of a socket's send buffer, windows: tcp_sndbuf_expand in the kernel, and here. A buffer of 2
- * is full while a fragment is late by a round trip.
+ * is full while a fragment is late by a round trip. A buffer grows only while the application waits
+ * for it, so a new path has one for requests of 200 kB.
  */
 #define KERNELS_WINDOWS 2
 #define BUFFER_WINDOWS 4
+#define FIRST_BUFFER 128 /* packets */
 
 /* Less than this that is not acknowledged ends a burst. */
 #define LITTLE (1 << 16)
@@ -275,7 +277,8 @@ static __noinline void decide_hold(struct sock *sk)
 	}
 	own_us = arrival_us(tp, true);
 	late_us = rate && own_us > fastest_us ? own_us - fastest_us : 0;
-	s->is_late = late_us > 0;
+	if (s->base_rtt_us == ~0U)
+		s->began_late = late_us > 0;
 	limit_unsent_data(sk, late_us > 0);
 	if (late_us)
 		end_slow_start_at_queue(tp, s);
@@ -298,10 +301,25 @@ static __noinline void decide_hold(struct sock *sk)
 		release_path(sk);
 }
 
+/* Called once per round trip: a path is paced from the third window of a burst on. After it had to
+ * wait for another it would send a window at once, which a queue shorter than that loses; a request
+ * that fits in a window would only take longer.
+ */
+static inline void decide_pacing(struct sock *sk)
+{
+	const struct mptcp_sock *connection = mptcp_connection(sk);
+	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
+	u16 units;
+
+	if (!connection || !holds_back || sk->sk_pacing_status > SK_PACING_NEEDED)
+		return;
+	units = connection->write_seq / BURST_UNIT - subflow_of(sk)->burst_start;
+	sk->sk_pacing_status = (u64)BURST_UNIT * units > 2ULL * tp->snd_cwnd * tp->mss_cache;
+}
+
 /* The first decision, before the scheduler uses the path. A path that was held under an earlier
  * algorithm of the socket is released, because that could not do it when it ended; its keepalive
- * stays. Each path is paced: after it had to wait for another it would send a window at once, which
- * a queue shorter than that loses.
+ * stays.
  */
 static inline void begin_hold(struct sock *sk)
 {
@@ -312,8 +330,6 @@ static inline void begin_hold(struct sock *sk)
 		return;
 	s->burst_start = connection->write_seq / BURST_UNIT;
 	s->mean_burst = 0;
-	if (holds_back && !sk->sk_pacing_status)
-		sk->sk_pacing_status = SK_PACING_NEEDED;
 	if (!sk->sk_max_pacing_rate)
 		release_path(sk);
 	decide_hold(sk);

@@ -25,7 +25,7 @@ struct subflow {
 	u8 is_due : 1; /* the rule, which runs once per round trip, runs at the next acknowledgement */
 	u8 pauses : 1; /* slow start does not grow in this round trip */
 	u8 is_held : 1; /* the scheduler assigns nothing (hold.h) */
-	u8 is_late : 1; /* its data arrives later than over the fastest */
+	u8 began_late : 1; /* another path was faster when it joined */
 	u8 keeps_memory : 1;
 	u8 keeps_epoch : 1;
 	union {

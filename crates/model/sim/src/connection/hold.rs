@@ -4,7 +4,7 @@
 //!
 //! A held path has a pacing rate of 0, so that the scheduler leaves it out, and is probed once per
 //! second by TCP's keepalive. The program decides anew at the end of each round trip, at a loss,
-//! and at each answer. Every path is paced.
+//! and at each answer. A path is paced in long bursts.
 
 use anabranch_control::AnyController;
 use anabranch_net::Time;
@@ -77,7 +77,6 @@ impl LinuxScheduler {
         let decision = self.judge(around, controller, r, (window, recovering));
         let program = &mut self.programs[r];
         let is_late = decision.late_us > 0;
-        program.is_late = is_late;
         program.unsent = match window {
             _ if is_late => 2,
             window if f64::from(window) < controller.ssthresh(r) => 2 * window,
@@ -170,7 +169,7 @@ impl LinuxScheduler {
         controller: &mut AnyController,
         started_at: Time,
     ) {
-        let Around { paths, tcp, now } = *around;
+        let Around { paths, tcp, .. } = *around;
         while self.programs.len() < paths.len() {
             let r = self.programs.len();
             let path = &paths[r];
@@ -180,11 +179,14 @@ impl LinuxScheduler {
                 round_end: path.sender.next(),
                 unsent: u32::MAX,
                 pacing_rate: pacing_rate(path, controller.ssthresh(r)),
-                answered_at: now,
+                answered_at: around.now,
                 opens_at: path.route.opens_at(started_at),
                 ..Program::default()
             });
-            self.decide(around, controller, r, (path.window, false));
+            let now = (path.window, false);
+            self.programs[r].began_late =
+                srtt_us(path).is_some() && self.judge(around, controller, r, now).late_us > 0;
+            self.decide(around, controller, r, now);
         }
     }
 }
@@ -241,6 +243,7 @@ impl Connection {
                 let written = units(world.tcp, scheduler.written());
                 let buffer = scheduler.buffer();
                 scheduler.programs[r].note_burst(written, held, buffer);
+                scheduler.programs[r].decide_pacing(written, path.window, world.tcp);
                 decides = true;
             }
             if decides {

@@ -14,6 +14,8 @@ use crate::network::{Acknowledgement, PacketNumber};
 
 /// Windows in a send buffer (`BUFFER_WINDOWS`).
 pub(crate) const BUFFER_WINDOWS: u32 = 4;
+/// Packets in the send buffer of a new path (`FIRST_BUFFER`).
+pub(crate) const FIRST_BUFFER: u32 = 128;
 /// Packets that the scheduler assigns as a unit (`FRAGMENT_PACKETS`).
 const FRAGMENT_PACKETS: u64 = 22;
 /// Less than this that is not acknowledged ends a burst, bytes (`LITTLE`).
@@ -33,8 +35,8 @@ pub(super) const PS_PER_US: Time = SECOND / 1_000_000;
 pub(crate) struct Program {
     /// Since when the path is held.
     pub held_since: Option<Time>,
-    /// Whether its data arrives later than over the fastest.
-    pub is_late: bool,
+    /// Whether another path was faster when it joined.
+    pub began_late: bool,
     /// The window when the last acknowledgement or timeout was over, packets.
     pub window: u32,
     /// The round trip ends when something from here on is acknowledged.
@@ -46,6 +48,7 @@ pub(crate) struct Program {
     pub unsent: u32,
     /// Linux' `sk_pacing_rate`, packets/s; 0 while the path is held.
     pub pacing_rate: f64,
+    pub is_paced: bool,
     pub next_send: Time,
     pub pacing: Timer,
     /// The packets since the window was full, as `tcp_cwnd_validate` remembers it.
@@ -113,6 +116,13 @@ impl Program {
         self.burst_start = written;
     }
 
+    /// Called once per round trip: a path is paced from the third window of a burst on
+    /// (`decide_pacing`).
+    pub fn decide_pacing(&mut self, written: u64, window: u32, tcp: &Tcp) {
+        let bytes = BURST_UNIT * (written - self.burst_start);
+        self.is_paced = bytes > 2 * u64::from(window) * tcp.payload();
+    }
+
     /// Bytes of this burst so far, or of earlier ones.
     pub fn burst_bytes(&self, written: u64) -> u64 {
         BURST_UNIT * (written - self.burst_start).max(self.mean_burst)
@@ -158,7 +168,7 @@ impl Program {
             let stamp = self.delivery.on_sent(seconds(now), 1.0, before, window);
             self.stamps.push_back(Some(stamp));
         }
-        if self.pacing_rate > 0.0 && path.totals.sent_packets > UNPACED_PACKETS {
+        if self.is_paced && self.pacing_rate > 0.0 && path.totals.sent_packets > UNPACED_PACKETS {
             let gap = (SECOND as f64 / self.pacing_rate) as Time;
             let start = self.next_send.max(now);
             self.next_send = start + gap - (gap / 2).min(start - self.next_send);
@@ -167,13 +177,17 @@ impl Program {
 
     /// When the path may send, if that is not now.
     pub fn waits_until(&self, now: Time) -> Option<Time> {
-        (self.pacing_rate > 0.0 && now < self.next_send).then_some(self.next_send)
+        let is_paced = self.is_paced && self.pacing_rate > 0.0;
+        (is_paced && now < self.next_send).then_some(self.next_send)
     }
 
     /// Whether the window limited the sender in this round trip, where pacing keeps it from being
     /// full all the time (`tcp_cwnd_validate`, `tcp_is_cwnd_limited`).
     pub fn is_window_limited(&mut self, path: &Subflow, ssthresh: f64) -> bool {
         let (full, out) = (!path.has_room(), path.sender.outstanding());
+        if !self.is_paced {
+            return full;
+        }
         let ended = path.sender.una() >= self.limited_end;
         if ended || full || (!self.limited && out > self.most_out) {
             (self.limited, self.most_out) = (full, out);

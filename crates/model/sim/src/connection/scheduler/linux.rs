@@ -13,7 +13,7 @@ use anabranch_control::AnyController;
 use anabranch_net::Time;
 
 use crate::calendar::Event;
-use crate::connection::program::{BUFFER_WINDOWS, Program};
+use crate::connection::program::{BUFFER_WINDOWS, FIRST_BUFFER, Program};
 use crate::connection::subflow::Subflow;
 use crate::connection::tcp::Tcp;
 use crate::connection::timers::{Timer, TimerEvent};
@@ -118,11 +118,13 @@ impl LinuxScheduler {
     /// `una` is the first data not acknowledged, `end` the end of the application's data.
     pub fn write(&mut self, paths: &[Subflow], tcp: &Tcp, una: PacketNumber, end: PacketNumber) {
         self.queues.resize_with(paths.len(), SendQueue::default);
-        let late = self.programs.iter().map(|program| program.is_late);
+        let late = self.programs.iter().map(|program| program.began_late);
         let late = late.chain(repeat(!self.has_programs));
         for ((queue, path), is_late) in self.queues.iter_mut().zip(paths).zip(late) {
-            let linux = tcp.keys.send_buffer_windows.get();
-            let windows = if is_late { linux } else { BUFFER_WINDOWS };
+            let windows = match is_late {
+                true => tcp.keys.send_buffer_windows.get(),
+                false => BUFFER_WINDOWS.max(FIRST_BUFFER / path.window.max(LEAST_WINDOW)),
+            };
             queue.expand(tcp, windows, path.window);
         }
         let buffer = packets(tcp, self.buffer());
