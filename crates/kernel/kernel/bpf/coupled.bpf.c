@@ -185,7 +185,6 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	s->round_end = tp->snd_nxt;
 	s->round_samples = 0;
 	note_burst(sk);
-	decide_pacing(sk);
 	decide_hold(sk);
 }
 

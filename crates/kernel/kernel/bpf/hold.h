@@ -301,25 +301,10 @@ static __noinline void decide_hold(struct sock *sk)
 		release_path(sk);
 }
 
-/* Called once per round trip: a path is paced from the third window of a burst on. After it had to
- * wait for another it would send a window at once, which a queue shorter than that loses; a request
- * that fits in a window would only take longer.
- */
-static inline void decide_pacing(struct sock *sk)
-{
-	const struct mptcp_sock *connection = mptcp_connection(sk);
-	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
-	u16 units;
-
-	if (!connection || !holds_back || sk->sk_pacing_status > SK_PACING_NEEDED)
-		return;
-	units = connection->write_seq / BURST_UNIT - subflow_of(sk)->burst_start;
-	sk->sk_pacing_status = (u64)BURST_UNIT * units > 2ULL * tp->snd_cwnd * tp->mss_cache;
-}
-
 /* The first decision, before the scheduler uses the path. A path that was held under an earlier
  * algorithm of the socket is released, because that could not do it when it ended; its keepalive
- * stays.
+ * stays. Each path is paced: after it had to wait for another it would send a window at once, which
+ * a queue shorter than that loses.
  */
 static inline void begin_hold(struct sock *sk)
 {
@@ -330,6 +315,8 @@ static inline void begin_hold(struct sock *sk)
 		return;
 	s->burst_start = connection->write_seq / BURST_UNIT;
 	s->mean_burst = 0;
+	if (holds_back && !sk->sk_pacing_status)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
 	if (!sk->sk_max_pacing_rate)
 		release_path(sk);
 	decide_hold(sk);

@@ -4,7 +4,7 @@
 //!
 //! A held path has a pacing rate of 0, so that the scheduler leaves it out, and is probed once per
 //! second by TCP's keepalive. The program decides anew at the end of each round trip, at a loss,
-//! and at each answer. A path is paced in long bursts.
+//! and at each answer. Every path is paced.
 
 use anabranch_control::AnyController;
 use anabranch_net::Time;
@@ -243,7 +243,6 @@ impl Connection {
                 let written = units(world.tcp, scheduler.written());
                 let buffer = scheduler.buffer();
                 scheduler.programs[r].note_burst(written, held, buffer);
-                scheduler.programs[r].decide_pacing(written, path.window, world.tcp);
                 decides = true;
             }
             if decides {
