@@ -304,7 +304,7 @@ SUBTLE = {
     "LongPaths": "harm-long",
     "LargeWindows": "harm-long",
     "ThreePaths": "shared",
-    "OnceInTen": "heavy-loss",
+    "OnceInTen": "harm-reno",
     "IgnoringMarks": "ecn",
 }
 """The item of the RFC that finds each rule of `subtle_rules.py`."""
@@ -315,7 +315,7 @@ SUBTLE = {
 def test_a_subtly_bad_rule_is_found_where_the_good_one_holds(name: str) -> None:
     file, item = Path(__file__).with_name("subtle_rules.py"), SUBTLE[name]
     assert judge(f"{file}:{name}", [item], quick=True)[item].result == "fails"
-    assert judge(f"{file}:LIA", [item], quick=True)[item].result == "holds"
+    assert judge(f"{file}:LIA", [item])[item].result == "holds"  # 1.2 of 1.25 takes 16 seeds
 
 
 FAULTS = {"Stubborn": "heavy-loss", "Overfilling": "bufferbloat", "Starving": "fairness"}
@@ -378,4 +378,4 @@ def test_every_rule_of_the_table_is_judged() -> None:
     assert {one.item.section for one in found["reno"].of("fails")} == {"7.10", "theory"}
     for name in ("lia", "olia", "balia"):
         assert {one.item.section for one in found[name].of("fails")} <= {"theory"}, name
-        assert found[name]["shared"].result == "holds"
+        assert judge(name, ["shared"])["shared"].result == "holds", "with more than 8 seeds"
