@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from anabranch import run
 from anabranch._core import rules, schema
 from anabranch.experiments import folder
 from anabranch.experiments.lack import Lack
@@ -130,6 +131,26 @@ def test_steps_of_the_delay_double_the_rtt_and_the_queue_is_its_larger_bdp() -> 
     assert {2 * link["delay_ms"] + ms for ms in added} == {40.0, 80.0}
     # 10 Mbps x 80 ms = 100 000 bytes, 66.7 packets.
     assert link["queue"] == {"drop_tail": {"packets": 67}}
+
+
+def test_renos_ratio_at_unequal_rtts_is_that_of_theory() -> None:
+    """Rates are 1 / (RTT sqrt(p)): at equal p the ratio of RTTs; by phase it would be 16."""
+    rows = run(folder.JUDGE / "unequal.toml", "reno", seeds=10).summary().set_index("flow")
+    near, far = rows.loc["near"], rows.loc["far"]
+    rtts = far["rtt_ms"] / near["rtt_ms"]
+    losses = far["loss_probability"] / near["loss_probability"]
+    assert rtts == pytest.approx(3.0, rel=0.05), "60 ms and 180 ms, with 20 ms of queue"
+    # A twentieth is what 10 seeds leave open of rates, a tenth of loss probabilities.
+    assert near["goodput_mbps"] / far["goodput_mbps"] == pytest.approx(rtts * losses**0.5, rel=0.1)
+    assert losses == pytest.approx(1.0, abs=0.2)
+
+
+def test_rule_and_victim_have_packets_of_different_sizes() -> None:
+    cases = networks(folder.open_judge(), "packet-size", quick=False)
+    sizes = [[f["packet_bytes"] for f in one.scenario.network()["flows"]] for one in cases]
+    assert all(rule != victim for rule, victim in sizes)
+    queues = [one.values.get("links.bottleneck.queue", "packets") for one in cases]
+    assert {"bytes" in str(queue) for queue in queues} == {True, False}
 
 
 def test_the_quick_form_has_fewer_cases_and_samples_come_smallest_first() -> None:

@@ -336,7 +336,8 @@ def _judgement(found: "Outcome", place: Path | None) -> None:
     for one in found.answers:
         says = one.says + (f" ({one.state})" if one.state else "")
         where = "" if one.item.section in ("0", "theory") else one.item.section
-        table.add_row(where, one.result, f"{one.item.title}: {says}")
+        result = one.result if one in found.counted else f"({one.result})"
+        table.add_row(where, result, f"{one.item.title}: {says}")
     form = ", quick form" if found.quick else ""
     looks = ", ".join(map(str, found.looks))
     heading = f"{found.subject.name}, RFC {found.suite.entries.rfc}, {looks} seeds{form}"

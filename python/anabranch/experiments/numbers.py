@@ -225,6 +225,7 @@ class Answer:
             "title": self.item.title,
             "question": self.item.text,
             "result": self.result,
+            "cannot_fail": self.item.cannot_fail or None,
             "says": self.says,
             "state": self.state or None,
             "worst": worst.as_dict() if worst else None,

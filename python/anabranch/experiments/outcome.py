@@ -66,26 +66,32 @@ class Outcome:
         return next(one for one in self.answers if one.name == name)
 
     @property
+    def counted(self) -> list[Answer]:
+        """The answers that count: to items that can fail, or do."""
+        return [one for one in self.answers if one.result == FAILS or not one.item.cannot_fail]
+
+    @property
     def counts(self) -> dict[str, int]:
-        """How many answers have which result, without those of items that cannot fail."""
-        counted = [one for one in self.answers if not one.item.cannot_fail]
-        return {result: sum(one.result == result for one in counted) for result in RESULTS}
+        """How many of those that count have which result."""
+        return {result: sum(o.result == result for o in self.counted) for result in RESULTS}
 
     @property
     def open_items(self) -> list[Answer]:
         """The undecided answers to items of the RFC."""
-        return [one for one in self.of(UNDECIDED) if one.item.level != OWN]
+        return [o for o in self.counted if o.result == UNDECIDED and o.item.level != OWN]
 
     @property
     def in_words(self) -> str:
         """The counts in a sentence, of the RFC's items and of ours."""
         found = []
         for name, own in ((f"RFC {self.suite.entries.rfc}", False), ("beyond it", True)):
-            part = [one for one in self.answers if (one.item.level == OWN) == own]
+            every = [one for one in self.answers if (one.item.level == OWN) == own]
+            part = [one for one in self.counted if one in every]
             words = {HOLDS: "hold", FAILS: "fail"}
             counts = [(sum(o.result == r for o in part), words.get(r, r)) for r in RESULTS]
-            said = (f"{n} {word}" for n, word in counts if n or word != UNDECIDED)
-            found += [f"{name}: {', '.join(said)}"] if part else []
+            said = [f"{n} {word}" for n, word in counts if n or word != UNDECIDED]
+            said += [f"{n} cannot fail"] if (n := len(every) - len(part)) else []
+            found += [f"{name}: {', '.join(said)}"] if every else []
         return "; ".join(found)
 
     @property

@@ -218,7 +218,7 @@ class Item:
     control: str = "reno"
     """The rule that a shortened counterexample has to clear."""
     cannot_fail: str = ""
-    """Why no window rule can fail it: it is shown and not counted."""
+    """Why no window rule can fail it: that it holds is shown and not counted."""
     where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
