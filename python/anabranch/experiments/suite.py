@@ -11,7 +11,7 @@ from anabranch.experiments.drawings import Drawing
 from anabranch.experiments.lack import Lack
 from anabranch.quantities import QUANTITIES
 from anabranch.sweeps import space
-from anabranch.typed_toml import REST, Tag, Values, Where, check_call
+from anabranch.typed_toml import REST, Placed, Tag, Values, Where, check_call
 
 Backend = Literal["sim", "quic", "fluid", "kernel", "equilibrium"]
 Trace = Annotated[Steps | Walk | Delays, Tag("kind")]
@@ -52,7 +52,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Measure:
+class Measure(Placed):
     """A number of each run."""
 
     quantity: str
@@ -70,7 +70,6 @@ class Measure:
     """Whether it is in the table, or only in the figure."""
     parameters: Values = field(default_factory=dict, metadata=REST)
     """The parameters of the quantity."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that quantity and parameters exist."""
@@ -81,7 +80,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Bound:
+class Bound(Placed):
     """An inequality of a measure."""
 
     measure: str
@@ -94,7 +93,6 @@ class Bound:
     at_least_of: float | None = None
     """A multiple of the reference; with `at_least` one of the two suffices."""
     at_most_of: float | None = None
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that there is a bound."""
@@ -123,7 +121,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Sample:
+class Sample(Placed):
     """Cases drawn from a box by a Latin hypercube, the smallest first; then a search.
 
     A round of the search draws as many again, in a box of half the width around the worst. What is
@@ -139,7 +137,6 @@ class Sample:
     quick_rounds: int = 0
     confirm: int = 2
     """The number of cases that are decided: the worst ones."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that every key has an interval."""
@@ -178,7 +175,7 @@ class Needs:
 
 
 @dataclass(frozen=True)
-class Item:
+class Item(Placed):
     """A question with bounds, which gets a verdict."""
 
     text: str
@@ -219,7 +216,6 @@ class Item:
     """The rule that a shortened counterexample has to clear."""
     cannot_fail: str = ""
     """Why no window rule can fail it: it is shown and not counted."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that there is one way to answer it, with all that this way needs."""
@@ -259,7 +255,7 @@ class Quick:
 
 
 @dataclass(frozen=True)
-class Entries:
+class Entries(Placed):
     """The whole of a suite's files."""
 
     items: Mapping[str, Item]
@@ -286,7 +282,6 @@ class Entries:
     """Features of the field's experiments that this suite lacks."""
     traces: Mapping[str, Trace] = field(default_factory=dict)
     """Rate traces, by the name of the file that scenarios give."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that looks ascend, and that every case and measure that is named exists."""
@@ -318,8 +313,9 @@ class Entries:
         if figure is not None:
             for case in figure.cases:
                 place.at("cases").one_of(case, list(self.cases))
-            for key, measure in figure.measures.items():
-                place.at(key).one_of(measure, list(self.measures))
+            for key in ("measure", "x_measure", "y_measure"):
+                if hasattr(figure, key):
+                    place.at(key).one_of(getattr(figure, key), list(self.measures))
             for i, name in enumerate(getattr(figure, "capacity", ())):
                 place.at("capacity").at(i).one_of(name, list(self.traces))
             judged = [*judged, *figure.cases]

@@ -9,7 +9,7 @@ from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.figures import Figure, Series, Tail
 from anabranch.quantities import QUANTITIES
 from anabranch.scenario import ScenarioError
-from anabranch.typed_toml import KEY, REST, Values, Where, check_call
+from anabranch.typed_toml import KEY, REST, Placed, Values, Where, check_call
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Algorithm:
 
 
 @dataclass(frozen=True)
-class Group:
+class Group(Placed):
     """Runs of one scenario file: every setting with every algorithm."""
 
     scenario: str
@@ -53,7 +53,6 @@ class Group:
     """Values to replace with `--quick`; None is the `set` of `[quick]`."""
     seeds: tuple[int, ...] | None = None
     """Seeds of the group, with and without `--quick`."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that the algorithms exist, and that its own seeds are some."""
@@ -93,7 +92,7 @@ class Quick:
 
 
 @dataclass(frozen=True)
-class Measure:
+class Measure(Placed):
     """A quantity taken in the runs of a group: one number per case and seed."""
 
     metric: str
@@ -111,7 +110,6 @@ class Measure:
     """Intervals, in s, by the first part of the case's name; none is the item's."""
     parameters: Values = field(default_factory=dict, metadata=REST)
     """The parameters of the quantity."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that quantity, parameters and renaming exist."""
@@ -140,7 +138,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Drop:
+class Drop(Placed):
     """The decrease from one case of a metric to another, in percent, seed by seed."""
 
     metric: str
@@ -153,11 +151,10 @@ class Drop:
     """The case with the first value."""
     to: Case
     """The case with the last value."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Experiment(Placed):
     """Measures of one table or figure."""
 
     id: str = field(metadata=KEY)
@@ -174,7 +171,6 @@ class Experiment:
     """The cases of the measures and figures without their own; None is all of the group."""
     during: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Intervals, in s, of the measures without their own."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def each_measure(self) -> Iterator[Measure]:
         """The measures with the item's group and cases, one for each interval."""
@@ -197,18 +193,17 @@ class Experiment:
 
 
 @dataclass(frozen=True)
-class Predictions:
+class Predictions(Placed):
     """The theory values computed in addition to the paper's own."""
 
     groups: tuple[str, ...]
     """The groups whose runs are predicted."""
     rtt_ms: float
     """The RTT of every path, queueing included."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)
-class Agreed:
+class Agreed(Placed):
     """The cases that `anabranch agree` runs on several backends."""
 
     seeds: tuple[int, ...]
@@ -217,7 +212,6 @@ class Agreed:
     """The cases by item, each after the name of its group: `C.n1_10.lia`."""
     set: Values = field(default_factory=dict)
     """Values of every scenario to replace, by dotted key."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that there is a seed."""
