@@ -62,6 +62,13 @@ class Tag:
     key: str
 
 
+@dataclass(frozen=True)
+class Some:
+    """Marks a list that has at least one entry, such as a `seed`."""
+
+    what: str
+
+
 REST = {"rest": True}
 """The metadata of a field that takes every key that no other field has."""
 KEY = {"key": True}
@@ -98,6 +105,10 @@ def read(kind: Any, value: Any, where: Where, name: str = "") -> Any:
         return value
     if origin is Annotated and isinstance(arguments[1], Tag):
         return _read_tagged(get_args(arguments[0]), arguments[1].key, value, where)
+    if origin is Annotated and isinstance(arguments[1], Some):
+        if found := read(arguments[0], value, where):
+            return found
+        raise where.error(f"expected at least one {arguments[1].what}, got []")
     if origin in (Union, UnionType):
         (kind,) = (one for one in arguments if one is not NoneType)
         return read(kind, value, where)

@@ -11,7 +11,7 @@ from anabranch.experiments.drawings import Drawing
 from anabranch.experiments.lack import Lack
 from anabranch.quantities import QUANTITIES
 from anabranch.sweeps import space
-from anabranch.typed_toml import REST, Placed, Tag, Values, Where, check_call
+from anabranch.typed_toml import REST, Placed, Some, Tag, Values, Where, check_call
 
 Backend = Literal["sim", "quic", "fluid", "kernel", "equilibrium"]
 Trace = Annotated[Steps | Walk | Delays, Tag("kind")]
@@ -59,7 +59,7 @@ class Measure(Placed):
     """The function of a run that gives it (docs/reference/paper-files.md)."""
     label: str
     """Words for the number, with its unit."""
-    cases: tuple[str, ...] | None = None
+    cases: Annotated[tuple[str, ...], Some("case")] | None = None
     """Some of the cases; None is all of them."""
     over: tuple[str, ...] = ()
     """Baselines; the number is divided by the largest one that these cases give, and its bounds are
@@ -75,8 +75,6 @@ class Measure(Placed):
         """Test that quantity and parameters exist."""
         where.at("quantity").one_of(self.quantity, list(QUANTITIES))
         check_call(QUANTITIES[self.quantity], self.parameters, Measure, where)
-        if self.cases == ():
-            raise where.at("cases").error("expected at least one case, got []")
 
 
 @dataclass(frozen=True)
@@ -262,7 +260,7 @@ class Entries(Placed):
     title: str = ""
     question: str = ""
     rfc: int = 0
-    on: tuple[Backend, ...] = ("sim",)
+    on: Annotated[tuple[Backend, ...], Some("backend")] = ("sim",)
     """The backends on which the suite is defined."""
     looks: tuple[int, ...] = (4, 8, 16, 32)
     """The numbers of seeds at which a number is decided."""
@@ -289,8 +287,6 @@ class Entries(Placed):
             if looks is not None and (not looks or list(looks) != sorted({*looks}) or looks[0] < 1):
                 expected = "expected ascending numbers of 1 or more"
                 raise place.at("looks").error(f"{expected}, got {list(looks)}")
-        if not self.on:
-            raise where.at("on").error("expected at least one backend, got []")
         if not self.items:
             raise where.at("items").error("expected at least one, got none")
         judged: list[str] = []

@@ -17,10 +17,8 @@ from anabranch.papers.curves import Drawing, sweep
 from anabranch.papers.entries import paper as entries
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.checks import Number
-from anabranch.papers.entries.claims import Choice
-from anabranch.papers.entries.experiments import Assumed
 from anabranch.papers.entries.figures import Bars, Sweep
-from anabranch.papers.entries.published import Erratum, Metric
+from anabranch.papers.entries.published import Metric
 from anabranch.papers.judge import Claim, Spread, Verdict, judge_claim
 from anabranch.result import mean_with_interval
 from anabranch.scenario import load
@@ -147,8 +145,43 @@ class Item:
         return sum(len(table.rows) for table in self.tables)
 
 
-@dataclass(frozen=True)
-class Report:
+class Judged:
+    """The claims of several tables and figures."""
+
+    items: Sequence[Item]
+
+    @property
+    def claims(self) -> list[Claim]:
+        """All claims, in the order of the items."""
+        return [claim for item in self.items for claim in item.claims]
+
+    def of(self, verdict: Verdict) -> list[Claim]:
+        """The claims with a verdict."""
+        return [claim for claim in self.claims if claim.verdict is verdict]
+
+    @property
+    def failed(self) -> list[Claim]:
+        """Claims that fail without a known reason; with any, `anabranch reproduce` exits with 1."""
+        return self.of(Verdict.FAILS)
+
+    @property
+    def undecided(self) -> list[Claim]:
+        """Claims that the seeds do not decide."""
+        return self.of(Verdict.UNDECIDED)
+
+    @property
+    def score(self) -> Score:
+        """The verdicts on all claims, and how near all numbers are."""
+        return Score.of(self.items)
+
+    def counted(self) -> dict[str, Any]:
+        """The score as plain data, with the numbers of claims that fail and are undecided."""
+        numbers = {"failed": len(self.failed), "undecided": len(self.undecided)}
+        return {**asdict(self.score), **numbers}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(entries.Described, Judged):
     """The reproduction of one paper."""
 
     paper: str
@@ -160,16 +193,8 @@ class Report:
     authors: Sequence[str]
     summary: str
     items: Sequence[Item]
-    labels: Mapping[str, str]
-    """Text for each part of the names of metrics and cases."""
     algorithms: Mapping[str, str]
     """The algorithm that the last part of a case stands for."""
-    theory: Mapping[str, str]
-    """The meaning of each kind of theory value."""
-    assumed: Sequence[Assumed]
-    choices: Mapping[str, Choice]
-    """Choices made after results were seen, by name."""
-    errata: Sequence[Erratum]
     statements: Sequence[Statement]
     """Statements of the paper, tested by calculation."""
     scenarios: Mapping[str, str]
@@ -177,47 +202,24 @@ class Report:
     networks: Mapping[str, PlainNetwork]
     """Links and flows of the networks, by the same names."""
     seeds: Sequence[int]
-    average: str
-    """How measured numbers are averaged over the seeds: mean or median."""
     command: str
     versions: Mapping[str, str]
     quick: bool = False
     """Whether the runs are few and short."""
 
     @property
-    def claims(self) -> list[Claim]:
-        """All claims, in the order of the items."""
-        return [claim for item in self.items for claim in item.claims]
-
-    @property
-    def failed(self) -> list[Claim]:
-        """Claims that fail without a known reason; with any, `anabranch reproduce` exits with 1."""
-        return [claim for claim in self.claims if claim.verdict is Verdict.FAILS]
-
-    @property
-    def undecided(self) -> list[Claim]:
-        """Claims that the seeds do not decide."""
-        return [claim for claim in self.claims if claim.verdict is Verdict.UNDECIDED]
-
-    @property
     def not_reproduced(self) -> list[Claim]:
         """Claims that fail, with the reason found."""
-        return [claim for claim in self.claims if claim.verdict is Verdict.NOT_REPRODUCED]
+        return self.of(Verdict.NOT_REPRODUCED)
 
     @property
     def in_order(self) -> list[Item]:
         """The paper's own tables and figures, then our studies."""
         return sorted(self.items, key=lambda item: item.own)
 
-    @property
-    def score(self) -> Score:
-        """The verdicts on all claims, and how near all numbers are."""
-        return Score.of(self.items)
-
     def resting_on(self, choice: str) -> list[Claim]:
         """The claims that hold only under a choice."""
-        holding = [claim for claim in self.claims if claim.verdict is Verdict.HOLDS]
-        return [claim for claim in holding if choice in claim.rests_on]
+        return [claim for claim in self.of(Verdict.HOLDS) if choice in claim.rests_on]
 
     def theories(self, item: Item) -> list[str]:
         """The kinds of theory value in an item's tables."""
@@ -245,8 +247,7 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain data for JSON; NaN and infinity become None."""
-        numbers = {"failed": len(self.failed), "undecided": len(self.undecided)}
-        return {**_plain(asdict(self)), **asdict(self.score), **numbers}
+        return {**_plain(asdict(self)), **self.counted()}
 
 
 AVERAGES = {"mean": mean_with_interval, "median": median_with_interval}
@@ -276,11 +277,8 @@ def report_of(
     files = sorted(paper.folder.glob("scenario*.toml"))
     return Report(
         paper=paper.name,
-        name=paper.about.name,
-        title=paper.about.title,
-        source=paper.about.source,
-        authors=paper.about.authors,
-        summary=paper.about.summary,
+        **vars(paper.about),
+        **paper.described(),
         items=[
             _item(
                 item,
@@ -291,17 +289,11 @@ def report_of(
             )
             for item in paper.items.values()
         ],
-        labels=paper.labels,
         algorithms=algorithms,
-        theory=paper.theory,
-        assumed=paper.assumed,
-        choices=paper.choices,
-        errata=paper.errata,
         statements=statements,
         scenarios={file.name: file.read_text(encoding="utf-8") for file in files},
         networks={file.name: load(file).network() for file in files},
         seeds=list(paper.quick.seeds if quick else paper.seeds),
-        average=paper.average,
         command=f"anabranch reproduce {paper.name}" + (" --quick" if quick else ""),
         quick=quick,
         versions={

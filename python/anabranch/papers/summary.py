@@ -6,7 +6,7 @@ from typing import Any
 
 from anabranch.formats import csv_table
 from anabranch.papers.judge import Claim
-from anabranch.papers.report import Item, Report, Score
+from anabranch.papers.report import Item, Judged, Report, Score
 
 COLUMNS = ["own, hold", "within 10 %", "within 30 %", "of numbers"]
 """The columns beside the verdicts on the papers' claims."""
@@ -16,7 +16,7 @@ RECORD = ("paper", "claim", "own", "verdict", "compared", "rests on")
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(Judged):
     """The reports of several papers."""
 
     reports: Sequence[Report]
@@ -24,14 +24,9 @@ class Summary:
     """The command that made them, with its options."""
 
     @property
-    def failed(self) -> list[Claim]:
-        """Claims of all papers that fail without a known reason."""
-        return [claim for report in self.reports for claim in report.failed]
-
-    @property
-    def undecided(self) -> list[Claim]:
-        """Claims of all papers that the seeds do not decide."""
-        return [claim for report in self.reports for claim in report.undecided]
+    def items(self) -> list[Item]:  # type: ignore[override]
+        """The tables and figures of all papers."""
+        return [item for report in self.reports for item in report.items]
 
     def lines(self) -> Iterator[tuple[Report, Item]]:
         """Every table and figure with claims or printed numbers that were measured."""
@@ -39,11 +34,6 @@ class Summary:
             for item in report.items:
                 if item.claims or item.score.numbers:
                     yield report, item
-
-    @property
-    def score(self) -> Score:
-        """The verdicts on all claims, and how near all numbers are."""
-        return Score.of([item for report in self.reports for item in report.items])
 
     def choices(self) -> Iterator[tuple[Report, str, list[Claim]]]:
         """Every choice made after results were seen, and the claims that hold only under it."""
@@ -60,9 +50,7 @@ class Summary:
         """The summary as plain data for JSON."""
         return {
             "command": self.command,
-            **asdict(self.score),
-            "failed": len(self.failed),
-            "undecided": len(self.undecided),
+            **self.counted(),
             "papers": [{"paper": report.paper, **asdict(report.score)} for report in self.reports],
             "items": [
                 {

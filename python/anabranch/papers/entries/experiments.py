@@ -1,15 +1,17 @@
 """The types of `experiments.toml`: runs, and what is measured in them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from anabranch import _core
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.figures import Figure, Series, Tail
 from anabranch.quantities import QUANTITIES
 from anabranch.scenario import ScenarioError
-from anabranch.typed_toml import KEY, REST, Placed, Values, Where, check_call
+from anabranch.typed_toml import KEY, REST, Placed, Some, Values, Where, check_call
+
+Seeds = Annotated[tuple[int, ...], Some("seed")]
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,11 @@ class Group(Placed):
     """Values of the scenario to replace in every run, before those of the setting."""
     quick: Values | None = None
     """Values to replace with `--quick`; None is the `set` of `[quick]`."""
-    seeds: tuple[int, ...] | None = None
+    seeds: Seeds | None = None
     """Seeds of the group, with and without `--quick`."""
 
     def validate(self, where: Where) -> None:
-        """Test that the algorithms exist, and that its own seeds are some."""
-        if self.seeds is not None:
-            _validate_seeds(self.seeds, where)
+        """Test that the algorithms exist."""
         for label, entry in self.algorithms.items():
             try:
                 _core.algorithm(entry.named(label))
@@ -81,14 +81,10 @@ class Group(Placed):
 class Quick:
     """Changes by `--quick`."""
 
-    seeds: tuple[int, ...]
+    seeds: Seeds
     """The seeds with `--quick`."""
     set: Values = field(default_factory=dict)
     """Values of every scenario to replace, by dotted key."""
-
-    def validate(self, where: Where) -> None:
-        """Test that there is a seed."""
-        _validate_seeds(self.seeds, where)
 
 
 @dataclass(frozen=True)
@@ -206,16 +202,12 @@ class Predictions(Placed):
 class Agreed(Placed):
     """The cases that `anabranch agree` runs on several backends."""
 
-    seeds: tuple[int, ...]
+    seeds: Seeds
     """The seeds on every backend."""
     items: Mapping[str, tuple[Case, ...]]
     """The cases by item, each after the name of its group: `C.n1_10.lia`."""
     set: Values = field(default_factory=dict)
     """Values of every scenario to replace, by dotted key."""
-
-    def validate(self, where: Where) -> None:
-        """Test that there is a seed."""
-        _validate_seeds(self.seeds, where)
 
 
 @dataclass(frozen=True)
@@ -234,7 +226,7 @@ class Assumed:
 class Experiments:
     """The whole of `experiments.toml`."""
 
-    seeds: tuple[int, ...]
+    seeds: Seeds
     """The seeds of every case."""
     quick: Quick
     """Changes of `--quick`."""
@@ -252,12 +244,3 @@ class Experiments:
     """Theory values computed in addition to the paper's own."""
     agreement: Agreed | None = None
     """The cases that `anabranch agree` runs on several backends."""
-
-    def validate(self, where: Where) -> None:
-        """Test that there is a seed."""
-        _validate_seeds(self.seeds, where)
-
-
-def _validate_seeds(seeds: Sequence[int], where: Where) -> None:
-    if not seeds:
-        raise where.at("seeds").error("expected at least one seed, got []")
