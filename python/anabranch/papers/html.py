@@ -19,7 +19,6 @@ from anabranch.experiments.pages import render
 from anabranch.figures import style
 from anabranch.figures.network import topology
 from anabranch.figures.style import Marker
-from anabranch.formats import number, percent
 from anabranch.papers.curves import Curve, Drawing, Panel
 from anabranch.papers.entries.case import Case
 from anabranch.papers.judge import Verdict
@@ -312,12 +311,13 @@ def html(report: Report) -> str:
     pictures = Pictures(report)
     figures = {item.id: pictures.item(item) for item in report.items}
     networks = {name: topology(network) for name, network in report.networks.items()}
-    return _page(
+    return render(
         "paper.html.j2",
         report=report,
         figures=figures,
         diagonal=pictures.diagonal(),
         OPEN=OPEN,
+        measured=measured,
         networks=networks,
         colours=pictures.colours,
     )
@@ -327,9 +327,5 @@ def index(summary: Summary) -> str:
     """The index page with links to the pages of all papers."""
     total = sum(summary.score.counts.values())
     columns = [*Verdict, *COLUMNS]
-    return _page("index.html.j2", summary=summary, total=total, columns=columns, colours=[])
-
-
-def _page(template: str, **values: object) -> str:
-    filters = {"number": number, "percent": percent, "measured": measured, "cells": cells}
-    return render(template, filters, **values)
+    names = {"summary": summary, "total": total, "columns": columns, "cells": cells}
+    return render("index.html.j2", **names, colours=[])

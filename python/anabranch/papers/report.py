@@ -155,9 +155,9 @@ class Judged:
         """All claims, in the order of the items."""
         return [claim for item in self.items for claim in item.claims]
 
-    def of(self, verdict: Verdict) -> list[Claim]:
+    def of(self, verdict: str) -> list[Claim]:
         """The claims with a verdict."""
-        return [claim for claim in self.claims if claim.verdict is verdict]
+        return [claim for claim in self.claims if claim.verdict == verdict]
 
     @property
     def failed(self) -> list[Claim]:
@@ -220,6 +220,10 @@ class Report(entries.Described, Judged):
     def resting_on(self, choice: str) -> list[Claim]:
         """The claims that hold only under a choice."""
         return [claim for claim in self.of(Verdict.HOLDS) if choice in claim.rests_on]
+
+    def chosen(self) -> list[tuple["Report", str, list[Claim]]]:
+        """Every choice made after results were seen, and the claims that hold only under it."""
+        return [(self, name, self.resting_on(name)) for name in self.choices]
 
     def theories(self, item: Item) -> list[str]:
         """The kinds of theory value in an item's tables."""

@@ -35,11 +35,9 @@ class Summary(Judged):
                 if item.claims or item.score.numbers:
                     yield report, item
 
-    def choices(self) -> Iterator[tuple[Report, str, list[Claim]]]:
+    def choices(self) -> list[tuple[Report, str, list[Claim]]]:
         """Every choice made after results were seen, and the claims that hold only under it."""
-        for report in self.reports:
-            for name in report.choices:
-                yield report, name, report.resting_on(name)
+        return [one for report in self.reports for one in report.chosen()]
 
     def record(self) -> str:
         """A row per claim as CSV, with the numbers compared in one line."""
