@@ -21,7 +21,6 @@ from anabranch.figures.network import topology
 from anabranch.figures.style import Marker
 from anabranch.papers.curves import Curve, Drawing, Panel
 from anabranch.papers.entries.case import Case
-from anabranch.papers.judge import Verdict
 from anabranch.papers.report import NEAR, OFF, Item, Report, Row, Table, measured
 from anabranch.papers.summary import COLUMNS, Summary, cells
 
@@ -326,6 +325,5 @@ def html(report: Report) -> str:
 def index(summary: Summary) -> str:
     """The index page with links to the pages of all papers."""
     total = sum(summary.score.counts.values())
-    columns = [*Verdict, *COLUMNS]
-    names = {"summary": summary, "total": total, "columns": columns, "cells": cells}
+    names = {"summary": summary, "total": total, "columns": COLUMNS, "cells": cells}
     return render("index.html.j2", **names, colours=[])

@@ -402,13 +402,16 @@ def latex(report: Report) -> str:
     The numbers are those of the page: published, measured with half the 95 % interval, difference,
     theory.
     """
-    items = [item for item in report.in_order if item.tables]
-    return "\n".join(
-        f"% {item.title} ({item.place})\n{_latex_table(report, item)}" for item in items
-    )
+    made = []
+    for item in (item for item in report.in_order if item.tables):
+        header, rows = in_cells(report, item)
+        table = latex_table(pd.DataFrame(rows, columns=header))
+        made.append(f"% {item.title} ({item.place})\n{table}")
+    return "\n".join(made)
 
 
-def _latex_table(report: Report, item: Item) -> str:
+def in_cells(report: Report, item: Item) -> tuple[list[str], list[list[str]]]:
+    """The header and the rows of an item's numbers, as text."""
     theories = report.theories(item)
     header = ["metric", "case", "published", "measured", "difference", *map(report.label, theories)]
     rows = [
@@ -423,4 +426,4 @@ def _latex_table(report: Report, item: Item) -> str:
         for table in item.tables
         for row in table.rows
     ]
-    return latex_table(pd.DataFrame(rows, columns=header))
+    return header, rows

@@ -5,11 +5,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from anabranch.formats import csv_table
-from anabranch.papers.judge import Claim
+from anabranch.papers.judge import Claim, Verdict
 from anabranch.papers.report import Item, Judged, Report, Score
 
-COLUMNS = ["own, hold", "within 10 %", "within 30 %", "of numbers"]
-"""The columns beside the verdicts on the papers' claims."""
+COLUMNS = [*Verdict, "own, hold", "within 10 %", "within 30 %", "of numbers"]
+"""The columns of a score: the verdicts on the papers' claims, then the others."""
 
 RECORD = ("paper", "claim", "own", "verdict", "compared", "rests on")
 """The columns of a record."""
@@ -79,7 +79,7 @@ def row(paper: str, claim: Claim) -> list[str]:
 
 
 def cells(score: Score) -> list[str]:
-    """A score as a row of a table: the verdicts, then the columns of `COLUMNS`."""
+    """A score as a row of a table, with the columns of `COLUMNS`."""
     verdicts = [str(n or "") for n in score.counts.values()]
     own = score.own_in_words + score.own_undecided_in_words
     return [*verdicts, own, *score.near_in_words]
