@@ -11,14 +11,14 @@ from typing import Any
 import pandas as pd
 
 from anabranch.core_types import PlainNetwork
-from anabranch.formats import interval, latex_table, number, percent
+from anabranch.formats import finite, interval, latex_table, number, percent
 from anabranch.intervals import median_with_interval
 from anabranch.papers.curves import Drawing, sweep
 from anabranch.papers.entries import paper as entries
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.checks import Number
 from anabranch.papers.entries.figures import Bars, Sweep
-from anabranch.papers.entries.published import Metric
+from anabranch.papers.entries.published import About, Metric
 from anabranch.papers.judge import Claim, Spread, Verdict, judge_claim
 from anabranch.result import mean_with_interval
 from anabranch.scenario import load
@@ -181,17 +181,11 @@ class Judged:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(entries.Described, Judged):
+class Report(About, entries.Described, Judged):
     """The reproduction of one paper."""
 
     paper: str
     """The name of its folder."""
-    name: str
-    """Short name in a summary."""
-    title: str
-    source: str
-    authors: Sequence[str]
-    summary: str
     items: Sequence[Item]
     algorithms: Mapping[str, str]
     """The algorithm that the last part of a case stands for."""
@@ -251,7 +245,7 @@ class Report(entries.Described, Judged):
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain data for JSON; NaN and infinity become None."""
-        return {**_plain(asdict(self)), **self.counted()}
+        return {**finite(asdict(self)), **self.counted()}
 
 
 AVERAGES = {"mean": mean_with_interval, "median": median_with_interval}
@@ -378,19 +372,6 @@ def measured(row: Row) -> str:
 def _magnitude(value: float) -> int:
     """The exponent of the first significant digit."""
     return math.floor(math.log10(abs(value))) if value else 0
-
-
-def _plain(value: Any) -> Any:
-    """The value with None for NaN and infinity, which JSON lacks."""
-    match value:
-        case dict():
-            return {key: _plain(entry) for key, entry in value.items()}
-        case list() | tuple():
-            return [_plain(entry) for entry in value]
-        case float() if not math.isfinite(value):
-            return None
-        case _:
-            return value
 
 
 # The tables of a report for LaTeX.
