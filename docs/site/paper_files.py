@@ -4,7 +4,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from tables import cell
@@ -26,7 +26,7 @@ from anabranch.papers.entries.experiments import (
 from anabranch.papers.entries.figures import Figure, Line
 from anabranch.papers.entries.published import About, Erratum, Metric, Printed, Published
 from anabranch.quantities import QUANTITIES
-from anabranch.typed_toml import Where
+from anabranch.typed_toml import Where, in_order
 
 FILES: dict[str, dict[str, type]] = {
     "experiments.toml": {
@@ -96,7 +96,7 @@ def kinds(union: Any) -> tuple[Any, ...]:
 def keys(kind: Any) -> Iterator[tuple[str, bool, str]]:
     """Each key with whether it is required, and its meaning: the string below the field."""
     hints, below = get_type_hints(kind, include_extras=True), _below(kind)
-    for one in fields(kind):
+    for one in in_order(kind):
         if hints[one.name] is Where or get_origin(hints[one.name]) is ClassVar:
             continue
         if "key" in one.metadata:
@@ -108,12 +108,13 @@ def keys(kind: Any) -> Iterator[tuple[str, bool, str]]:
 
 def _below(kind: type) -> dict[str, str]:
     """The docstrings of a type's fields."""
-    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-    assert isinstance(tree, ast.ClassDef)
     found = {}
-    for item, following in zip(tree.body, tree.body[1:], strict=False):
-        if isinstance(item, ast.AnnAssign) and isinstance(following, ast.Expr):
-            found[ast.unparse(item.target)] = str(ast.literal_eval(following.value))
+    for one in kind.__mro__[-2::-1]:  # that of `object` has no source
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(one))).body
+        assert isinstance(tree, ast.ClassDef)
+        for item, following in zip(tree.body, tree.body[1:], strict=False):
+            if isinstance(item, ast.AnnAssign) and isinstance(following, ast.Expr):
+                found[ast.unparse(item.target)] = str(ast.literal_eval(following.value))
     return found
 
 

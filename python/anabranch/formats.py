@@ -178,7 +178,7 @@ def columns(frame: "pd.DataFrame") -> dict[str, list[Any]]:
     >>> columns(pd.DataFrame({"flow": ["a", "b"], "rtt_ms": [40.0, float("nan")]}))
     {'flow': ['a', 'b'], 'rtt_ms': [40.0, None]}
     """
-    return {str(name): [_finite(value) for value in frame[name].tolist()] for name in frame}
+    return {str(name): [finite(value) for value in frame[name].tolist()] for name in frame}
 
 
 def latex_table(frame: "pd.DataFrame") -> str:
@@ -236,7 +236,17 @@ def _decimals(value: float, digits: int) -> int:
     return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Plain data with None for NaN and infinity, which JSON lacks.
+
+    >>> finite({"needed": [4, float("inf")]})
+    {'needed': [4, None]}
+    """
+    match value:
+        case dict():
+            return {key: finite(entry) for key, entry in value.items()}
+        case list() | tuple():
+            return [finite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

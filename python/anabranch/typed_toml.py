@@ -10,7 +10,7 @@ import inspect
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -48,11 +48,25 @@ class Where:
             raise self.error(f"unknown {word!r}, {wanted}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """An entry that knows its place, which errors name."""
+
+    where: Where = field(default=Where(), compare=False, repr=False)
+
+
 @dataclass(frozen=True)
 class Tag:
     """Marks a union of dataclasses of which the key `key` chooses one by its `kind`."""
 
     key: str
+
+
+@dataclass(frozen=True)
+class Some:
+    """Marks a list that has at least one entry, such as a `seed`."""
+
+    what: str
 
 
 REST = {"rest": True}
@@ -91,6 +105,10 @@ def read(kind: Any, value: Any, where: Where, name: str = "") -> Any:
         return value
     if origin is Annotated and isinstance(arguments[1], Tag):
         return _read_tagged(get_args(arguments[0]), arguments[1].key, value, where)
+    if origin is Annotated and isinstance(arguments[1], Some):
+        if found := read(arguments[0], value, where):
+            return found
+        raise where.error(f"expected at least one {arguments[1].what}, got []")
     if origin in (Union, UnionType):
         (kind,) = (one for one in arguments if one is not NoneType)
         return read(kind, value, where)
@@ -148,9 +166,14 @@ def _fields(kind: Any, table: Mapping[str, Any], where: Where) -> dict[str, Any]
 def _named(kind: Any) -> tuple[dict[str, str], str | None]:
     """The fields by their keys in TOML, and the field for all other keys."""
     hints = get_type_hints(kind)
-    own = [one for one in fields(kind) if hints[one.name] is not Where]
+    own = [one for one in in_order(kind) if hints[one.name] is not Where]
     named = {one.name.rstrip("_"): one.name for one in own if not one.metadata}
     return named, next((one.name for one in own if "rest" in one.metadata), None)
+
+
+def in_order(kind: Any) -> list[Field[Any]]:
+    """The fields of a type, those that it has from another one last."""
+    return sorted(fields(kind), key=lambda one: one.kw_only is True)
 
 
 def _keys(kind: Any) -> list[str]:

@@ -12,6 +12,7 @@ STUDIES = {
     "file": ("[figure]", "[figure", "tiny/study.toml: "),
     "key": ("[figure]", "[figures]", "figures: unknown key, expected one of items, title, "),
     "backend": ('on = ["sim"', 'on = ["sum"', "on[0]: unknown 'sum', expected one of sim, quic, "),
+    "no backend": ('on = ["sim", "quic"]', "on = []", "tiny/study.toml: on: expected at least one"),
     "looks": ("looks = [3]", "looks = [3, 2]", "looks: expected ascending numbers of 1 or more"),
     "no case": ('cases = ["one"]', "cases = []", "measures.share.cases: expected at least one "),
     "case": ('cases = ["one"]', 'cases = ["won"]', "measures.share.cases[0]: unknown 'won', expe"),

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -106,11 +107,7 @@ def study_command(
     check_record(record, "study", "measure", "case")
     check_backend([open_study(name) for name in chosen], on)
     wanted = algorithms(rules, "--rules") if rules is not None else None
-
-    def one(name: str, progress: Any) -> "Outcome":
-        how = {"on": on, "quick": quick, "seeds": seeds, "jobs": jobs}
-        return run(name, wanted, store=store, progress=progress, **how)
-
+    one = partial(run, rules=wanted, on=on, quick=quick, seeds=seeds, jobs=jobs, store=store)
     places = {name: out / name if out else None for name in chosen}
     found = _each("study", places, one, store, force, as_json, _study)
     if as_json:
@@ -183,13 +180,9 @@ def judge_command(
     check_record(record, "section", "item")
     from anabranch.experiments.outcome import judge
 
-    known: dict[tuple[str, str], float] = {}
     asked = names(items, "--items") if items else None
-
-    def one(name: str, progress: Any) -> "Outcome":
-        how: dict[str, Any] = {"quick": quick, "seeds": seeds, "jobs": jobs, "known": known}
-        return judge(name, asked, store=store, progress=progress, **how)
-
+    how: dict[str, Any] = {"quick": quick, "seeds": seeds, "jobs": jobs, "known": {}}
+    one = partial(judge, items=asked, store=store, **how)
     chosen = [row["studied_as"] for row in rules()] if every else [str(rule)]
     places = {name: out / name if out and every else out for name in chosen}
     found = _each("judge", places, one, store, force, as_json, _judgement)
@@ -244,14 +237,11 @@ def harm_command(
     """
     from anabranch.experiments.outcome import harm
 
-    def one(_: str, progress: Any) -> "Outcome":
-        how: dict[str, Any] = {"on": on, "quick": quick, "jobs": jobs, "store": store}
-        values = overrides(settings)
-        return harm(algorithms(algorithm), seeds, set=values, progress=progress, **how)
-
+    asked = partial(harm, algorithms(algorithm), seeds, set=overrides(settings))
+    one = partial(asked, on=on, quick=quick, jobs=jobs, store=store)
     form = "latex" if latex else "markdown" if markdown else ""
     how = (store, force, as_json, lambda found, _: _harm(found, form))
-    (found,) = _each("harm", {"": out}, one, *how)
+    (found,) = _each("harm", {"": out}, lambda _, **progress: one(**progress), *how)
     if as_json:
         tables.print_json(found.as_dict())
 
@@ -259,7 +249,7 @@ def harm_command(
 def _each(
     command: str,
     places: dict[str, Path | None],
-    run: Callable[[str, Any], "Outcome"],
+    run: Callable[..., "Outcome"],
     store: Path | None,
     force: bool,
     as_json: bool,
@@ -274,7 +264,7 @@ def _each(
     found = []
     for name, place in places.items():
         with tables.progress(f"{command} {name}".rstrip()) as progress:
-            outcome = run(name, progress)
+            outcome = run(name, progress=progress)
         for label, reason in outcome.failures.items():
             warn(f"{outcome.suite.name}: {label}: {reason}")
         for label in outcome.late:

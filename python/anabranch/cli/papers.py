@@ -1,6 +1,8 @@
 """`anabranch reproduce` and `agree`: what papers report beside what runs give."""
 
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +24,6 @@ from anabranch.cli.options import (
     overrides,
 )
 from anabranch.cli.tables import STDOUT, Grid, new_table, statements
-from anabranch.formats import number, percent
 from anabranch.record import check as check_record
 from anabranch.record import update
 
@@ -154,14 +155,11 @@ STYLES = {
 
 def show_report(report: "Report", verbose: bool = False) -> None:
     """A paper's scores and the claims that do not hold; before these, if `verbose`, all of it."""
-    from anabranch.papers.judge import Verdict
-
     STDOUT.print(Text(f"{report.title} ({report.source})", style="bold"))
     if verbose:
         _everything(report)
     STDOUT.print("", _scores(report), "", sep="\n")
-    not_holding = [claim for claim in report.claims if claim.verdict is not Verdict.HOLDS]
-    for claim in not_holding:
+    for claim in (claim for claim in report.claims if claim.verdict != "holds"):
         _claim(claim)
     for name, choice in report.choices.items():
         holding = ", ".join(claim.id for claim in report.resting_on(name)) or "none"
@@ -190,13 +188,12 @@ def _everything(report: "Report") -> None:
 
 def _scores(report: "Report") -> Grid:
     """The verdicts and near numbers of each table and figure, without columns that are empty."""
-    from anabranch.papers.judge import Verdict
     from anabranch.papers.summary import COLUMNS
 
     scored = [item for item in report.items if item.claims or item.score.numbers]
     rows = [[Text(item.title), *_score(item.score)] for item in scored]
     rows.append([Text("all"), *_score(report.score)])
-    heads = ["", *Verdict, *COLUMNS]
+    heads = ["", *COLUMNS]
     kept = [i for i in range(len(heads)) if any(row[i].plain for row in rows)]
     table = new_table("", right=[heads[i] for i in kept[1:]])
     for row in rows:
@@ -206,10 +203,9 @@ def _scores(report: "Report") -> Grid:
 
 def show_summary(summary: "Summary", verbose: bool = False) -> None:
     """The score of each paper, claims that fail; before these, if `verbose`, of every table."""
-    from anabranch.papers.judge import Verdict
     from anabranch.papers.summary import COLUMNS
 
-    table = new_table("", "table or figure", right=[*Verdict, *COLUMNS], keys=2)
+    table = new_table("", "table or figure", right=COLUMNS, keys=2)
     before = None
     for report, item in summary.lines() if verbose else ():
         if report is not before:
@@ -246,21 +242,14 @@ def show_agreement(agreement: "Agreement") -> None:
 
 
 def _numbers(report: "Report", item: "Item") -> Grid:
-    from anabranch.papers.report import measured
+    from anabranch.papers.report import in_cells
 
-    theories = report.theories(item)
-    right = ["published", "measured", "difference", *map(report.label, theories)]
+    (_, _, *right), rows = in_cells(report, item)
     grid = new_table("", right=right)
-    for table in item.tables:
-        grid.add_row(Text(report.label(table.metric), "bold"))
-        for row in table.rows:
-            grid.add_row(
-                report.label(row.case),
-                number(row.published),
-                measured(row),
-                percent(row.difference),
-                *(number(row.theory.get(name)) for name in theories),
-            )
+    for metric, of_metric in groupby(rows, itemgetter(0)):
+        grid.add_row(Text(metric, "bold"))
+        for _, *cells in of_metric:
+            grid.add_row(*cells)
         grid.add_section()
     return grid
 
@@ -283,8 +272,7 @@ def _indented(text: str) -> None:
 
 
 def _score(score: "Score") -> list[Text]:
-    from anabranch.papers.judge import Verdict
     from anabranch.papers.summary import COLUMNS, cells
 
-    styles = [*(STYLES[verdict] for verdict in Verdict), *[""] * len(COLUMNS)]
-    return [Text(cell, style=style) for cell, style in zip(cells(score), styles, strict=True)]
+    pairs = zip(COLUMNS, cells(score), strict=True)
+    return [Text(cell, style=STYLES.get(column, "")) for column, cell in pairs]

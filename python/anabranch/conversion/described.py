@@ -12,14 +12,14 @@ of a product, and no substitute for a recording.
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import Annotated, ClassVar
 
 import numpy as np
 
 from anabranch.conversion.traces import OPPORTUNITY_BITS, LinkTrace, to_csv
-from anabranch.typed_toml import Tag, Where
+from anabranch.typed_toml import Placed, Tag, Where
 
 
 def walked(level: float, correlation: float, noise: float) -> float:
@@ -28,13 +28,12 @@ def walked(level: float, correlation: float, noise: float) -> float:
 
 
 @dataclass(frozen=True)
-class Steps:
+class Steps(Placed):
     """Rates one after the other."""
 
     kind: ClassVar = "steps"
     rates: tuple[tuple[float, float], ...]
     """Pairs of a duration, s, and a rate, Mbps."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that it delivers something, and that no duration or rate is negative."""
@@ -49,7 +48,7 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class Walk:
+class Walk(Placed):
     """A log-normal random walk that returns to its median (AR(1) of the logarithm)."""
 
     kind: ClassVar = "walk"
@@ -65,7 +64,6 @@ class Walk:
     """Correlation of the logarithms of two successive rates."""
     outages: tuple[tuple[float, float], ...] = ()
     """Intervals without capacity, from and to, s."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test the ranges."""
@@ -88,13 +86,12 @@ class Walk:
 
 
 @dataclass(frozen=True)
-class Delays:
+class Delays(Placed):
     """Delays one after the other, added to the link's; the last one stays."""
 
     kind: ClassVar = "delays"
     delays_ms: tuple[tuple[float, float], ...]
     """Pairs of a duration, s, and a delay, ms."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that there is a delay, and that no duration or delay is negative."""

@@ -1,15 +1,14 @@
 """The figure of a suite, a type per kind. `figures.py` draws it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from anabranch import _core
-from anabranch.typed_toml import Tag, Where
+from anabranch.typed_toml import Placed, Tag, Where
 
 
 @dataclass(frozen=True)
-class Curve:
+class Curve(Placed):
     """A measure over the cases: a panel per rule, all others in grey."""
 
     kind: ClassVar = "curve"
@@ -21,7 +20,6 @@ class Curve:
     reference: tuple[float, ...] = ()
     """A line to compare with, a value per case."""
     reference_label: str = ""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that the reference has a value per case."""
@@ -29,14 +27,9 @@ class Curve:
             counts = f"expected a value per case, {len(self.cases)}, got {len(self.reference)}"
             raise where.at("reference").error(counts)
 
-    @property
-    def measures(self) -> Mapping[str, str]:
-        """The measures that it draws, by key."""
-        return {"measure": self.measure}
-
 
 @dataclass(frozen=True)
-class Plane:
+class Plane(Placed):
     """A measure against another one: a panel per case, a marker per rule."""
 
     kind: ClassVar = "plane"
@@ -46,16 +39,10 @@ class Plane:
     x: str
     y: str
     log: Literal["", "y"] = ""
-    where: Where = field(default=Where(), compare=False, repr=False)
-
-    @property
-    def measures(self) -> Mapping[str, str]:
-        """The measures that it draws, by key."""
-        return {"x_measure": self.x_measure, "y_measure": self.y_measure}
 
 
 @dataclass(frozen=True)
-class Time:
+class Time(Placed):
     """Samples of one user over time: a panel per rule, first seed."""
 
     kind: ClassVar = "time"
@@ -77,9 +64,6 @@ class Time:
     """Traces, of which the sum is drawn as an area."""
     base: float = 0.0
     """A constant capacity that is added to them, Mbps."""
-    where: Where = field(default=Where(), compare=False, repr=False)
-
-    measures: ClassVar[Mapping[str, str]] = {}
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -95,7 +79,7 @@ class Time:
 
 
 @dataclass(frozen=True)
-class Distribution:
+class Distribution(Placed):
     """How often a value of one case is exceeded, over all seeds: a panel per rule."""
 
     kind: ClassVar = "distribution"
@@ -110,9 +94,6 @@ class Distribution:
     """Samples: the width of the bins over which a value is the mean, s."""
     baselines: tuple[str, ...] = ()
     """Cases of one rule, drawn in every panel."""
-    where: Where = field(default=Where(), compare=False, repr=False)
-
-    measures: ClassVar[Mapping[str, str]] = {}
 
     def validate(self, where: Where) -> None:
         """Test that samples have bins."""

@@ -1,10 +1,10 @@
-"""The figure of a suite. Its width suits a narrow column: 5 inches, panels below one another."""
+"""The figure of a suite: a panel per rule with all others in grey, or a panel per case."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from textwrap import fill
-from typing import Any, Literal
+from typing import Any
 
-import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -16,24 +16,18 @@ from anabranch.conversion.described import Delays, rates_at
 from anabranch.experiments.drawings import Curve, Distribution, Plane, Time
 from anabranch.experiments.outcome import Outcome
 from anabranch.experiments.values import numbers
-from anabranch.figures.style import BAND, INK, LABELS, SHEET, style
+from anabranch.figures.panels import Drawing, Panel, render
+from anabranch.figures.style import BAND, DASHES, INK, plain_log, style
 from anabranch.scenario import ScenarioError
 
-WIDTH = 5.0
-"""Width of every figure, inches."""
-ACROSS = 3
-"""Panels of rules in a row."""
 PANEL = 1.25
-"""Height of a row of panels, inches."""
-LINE = 0.2
-"""Height of a line of text above or below the panels, inches."""
-LETTERS = 74
-"""Letters of small text in the width."""
+"""Height of a panel of a rule, inches."""
 OTHERS = "#c4c4c4"
 """Lines of all other rules, behind the one of the panel."""
-BASELINES: tuple[Literal["--", ":"], ...] = ("--", ":")
+GREY = Line2D([], [], color=OTHERS), "the other rules"
 
-Draw = Callable[[Axes, str], None]
+Key = tuple[Any, str]
+"""Handle and label of a legend."""
 
 
 def draw(outcome: Outcome) -> Figure:
@@ -51,60 +45,39 @@ def draw(outcome: Outcome) -> Figure:
 
 
 def _panels(
-    outcome: Outcome, one: Draw, shared: Callable[[Axes], None], keys: Sequence[Any], y: str, x: str
+    outcome: Outcome,
+    one: Callable[[Axes, str], None],
+    shared: Callable[[Axes], None],
+    keys: Sequence[Key],
+    y: str,
+    x: str,
+    zero: bool = True,
 ) -> Figure:
     """A panel per rule: `shared`, then all other rules in grey, then the rule in its colour."""
     rules = list(outcome.rules)
-    across = min(ACROSS, len(rules))
-    rows = -(-len(rules) // across)
-    caption = _caption(outcome)
-    lines = caption.count("\n") + 3
-    with matplotlib.rc_context(SHEET):
-        figure = Figure(figsize=(WIDTH, PANEL * rows + LINE * lines + 0.2))
-        grid = figure.subplots(rows, across, sharex=True, sharey=True, squeeze=False)
-        for axes, rule in zip(grid.flat, rules, strict=False):
-            shared(axes)
-            for other in rules:
-                if other != rule:
-                    with matplotlib.rc_context({"lines.linewidth": 0.6}):
-                        one(axes, other)
-                    for line in axes.lines[-1:]:
-                        line.set(color=OTHERS, marker="", zorder=1.5)
-            with matplotlib.rc_context({"lines.linewidth": 1.5}):
-                one(axes, rule)
-            axes.set_title(rule, color=style(rule, rules)[0], fontweight="bold")
-        for axes in grid.flat[len(rules) :]:
-            axes.set_axis_off()
-        # Panels above an empty place have the axis that it would have had.
-        for column in range(across):
-            used = [row for row in range(rows) if row * across + column < len(rules)]
-            grid[used[-1], column].tick_params(labelbottom=True)
-        figure.supylabel(y, fontsize="medium")
-        figure.supxlabel(x, fontsize="medium")
-        _key(figure, keys, caption)
+
+    def panel(rule: str, axes: Axes) -> None:
+        shared(axes)
+        for other in rules:
+            if other != rule:
+                one(axes, other)
+                for line in axes.lines[-1:]:
+                    line.set(color=OTHERS, marker="", linewidth=0.6, zorder=1.5)
+        one(axes, rule)
+        axes.set_title(rule, color=style(rule, rules)[0])
+
+    below = fill(x, 22)  # letters in the width of a panel
+    panels = [Panel(partial(panel, rule), rule, below, row="all", zero=zero) for rule in rules]
+    figure = render(Drawing(panels, _caption(outcome), height=PANEL, legend=[GREY, *keys]))
+    figure.supylabel(y, fontsize="medium")
     return figure
-
-
-def _key(figure: Figure, keys: Sequence[Any], caption: str) -> None:
-    """Legend of the lines, under the caption, above the panels."""
-    legend = figure.legend(
-        handles=keys,
-        title=caption,
-        title_fontsize="small",
-        alignment="left",
-        loc="outside upper left",
-        ncols=min(3, len(keys)),
-        handletextpad=0.5,
-        columnspacing=1.2,
-    )
-    legend.get_title().set_color(LABELS)
 
 
 def _caption(outcome: Outcome) -> str:
     count = len(outcome.seeds)
     seeds = "one seed" if count == 1 else f"{count} seeds"
     form = ", quick form" if outcome.quick else ""
-    return fill(f"{outcome.suite.entries.title}: {outcome.backend}, {seeds}{form}", LETTERS)
+    return f"{outcome.suite.entries.title}: {outcome.backend}, {seeds}{form}"
 
 
 def _curve(outcome: Outcome, drawing: Curve) -> Figure:
@@ -124,47 +97,34 @@ def _curve(outcome: Outcome, drawing: Curve) -> Figure:
         axes.set_xticks(place, [label.split(" ")[0] for label in labels])
         axes.set_xlim(-0.3, len(labels) - 0.7)
 
-    keys = [Line2D([], [], color=OTHERS, label="the other rules")]
-    if drawing.reference:
-        keys.append(Line2D([], [], color=INK, linestyle="--", label=drawing.reference_label))
-    figure = _panels(outcome, one, shared, keys, drawing.y, drawing.x)
-    figure.axes[0].set_ylim(bottom=0)
-    return figure
+    reference = Line2D([], [], color=INK, linestyle="--"), drawing.reference_label
+    keys = [reference] if drawing.reference else []
+    return _panels(outcome, one, shared, keys, drawing.y, drawing.x)
 
 
 def _plane(outcome: Outcome, drawing: Plane) -> Figure:
     table, rules = outcome.table, list(outcome.rules)
-    rows = -(-len(rules) // 3)
-    with matplotlib.rc_context(SHEET):
-        height = 2.1 * len(drawing.cases) + LINE * (rows + 2)
-        figure = Figure(figsize=(WIDTH, height))
-        panels = figure.subplots(len(drawing.cases), 1, sharex=True, sharey=True, squeeze=False)
-        for axes, case in zip(panels.flat, drawing.cases, strict=True):
-            xs = numbers(table, rules, drawing.x_measure, case)
-            ys = numbers(table, rules, drawing.y_measure, case)
-            for rule in xs.keys() & ys.keys():
-                x, y = xs[rule], ys[rule]
-                colour, marker = style(rule, rules)
-                axes.errorbar(
-                    *(x["value"], y["value"], y["value_ci95"], x["value_ci95"]),
-                    color=colour,
-                    marker=marker,
-                    markersize=6,
-                    elinewidth=0.8,
-                )
-            axes.set_title(outcome.suite.entries.cases[case].label)
-            axes.set_ylabel(drawing.y)
-            if drawing.log == "y":
-                axes.set_yscale("log")
-                axes.yaxis.set_major_formatter("{x:g}")
-        panels.flat[-1].set_xlabel(drawing.x)
-        handles = [
-            Line2D([], [], linestyle="", color=colour, marker=marker, label=rule)
-            for rule in rules
-            for colour, marker in [style(rule, rules)]
-        ]
-        _key(figure, handles, _caption(outcome))
-    return figure
+
+    def points(case: str, axes: Axes) -> None:
+        xs = numbers(table, rules, drawing.x_measure, case)
+        ys = numbers(table, rules, drawing.y_measure, case)
+        for rule in xs.keys() & ys.keys():
+            x, y = xs[rule], ys[rule]
+            colour, marker = style(rule, rules)
+            at = (x["value"], y["value"], y["value_ci95"], x["value_ci95"])
+            axes.errorbar(*at, color=colour, marker=marker, markersize=6, elinewidth=0.8)
+        if drawing.log:
+            plain_log(axes, drawing.log)
+
+    def panel(case: str) -> Panel:
+        title = outcome.suite.entries.cases[case].label
+        return Panel(partial(points, case), title, drawing.x, drawing.y, row="all", zero=False)
+
+    looks = [(rule, *style(rule, rules)) for rule in rules]
+    keys = [(Line2D([], [], linestyle="", color=c, marker=m), rule) for rule, c, m in looks]
+    panels = [panel(case) for case in drawing.cases]
+    below = Drawing.width  # one panel below the other
+    return render(Drawing(panels, _caption(outcome), height=2.1, least=below, legend=keys))
 
 
 def _time(outcome: Outcome, drawing: Time) -> Figure:
@@ -186,38 +146,32 @@ def _time(outcome: Outcome, drawing: Time) -> Figure:
         for mark in drawing.marks:
             axes.axvline(mark, color=INK, linestyle=":", linewidth=0.8)
 
-    keys: list[Any] = [Line2D([], [], color=OTHERS, label="the other rules")]
+    keys: list[Key] = []
     if drawing.marks_label:
-        keys.append(Line2D([], [], color=INK, linestyle=":", label=drawing.marks_label))
+        keys.append((Line2D([], [], color=INK, linestyle=":"), drawing.marks_label))
     if traces or drawing.base:
-        keys.append(Patch(color=BAND, label="capacity"))
-    figure = _panels(outcome, one, shared, keys, drawing.y, "time (s)")
-    figure.axes[0].set_ylim(bottom=0)
-    return figure
+        keys.append((Patch(color=BAND), "capacity"))
+    return _panels(outcome, one, shared, keys, drawing.y, "time (s)")
 
 
 def _distribution(outcome: Outcome, drawing: Distribution) -> Figure:
     rules, samples = list(outcome.rules), outcome.samples
-    labels = {case: outcome.suite.entries.cases[case].label for case in drawing.baselines}
-    baselines = {case: pd.concat(samples.of(case))["value"] for case in drawing.baselines}
+    labels = [outcome.suite.entries.cases[case].label for case in drawing.baselines]
+    baselines = [pd.concat(samples.of(case))["value"] for case in drawing.baselines]
 
     def one(axes: Axes, rule: str) -> None:
         if found := samples.of(drawing.case, rule):
             _count(axes, pd.concat(found)["value"], drawing.tail, color=style(rule, rules)[0])
 
     def shared(axes: Axes) -> None:
-        for values, dash in zip(baselines.values(), BASELINES, strict=False):
+        for values, dash in zip(baselines, DASHES[1:], strict=False):
             _count(axes, values, drawing.tail, color=INK, linestyle=dash, linewidth=1.0, zorder=3)
         if drawing.tail:
-            axes.set(xscale="log", yscale="log")
-            for axis in (axes.xaxis, axes.yaxis):
-                axis.set_major_formatter("{x:g}")
-                axis.set_minor_formatter("")
+            plain_log(axes, "xy")
 
-    keys: list[Any] = [Line2D([], [], color=OTHERS, label="the other rules")]
-    for label, dash in zip(labels.values(), BASELINES, strict=False):
-        keys.append(Line2D([], [], color=INK, linestyle=dash, label=label))
-    return _panels(outcome, one, shared, keys, drawing.y, drawing.x)
+    lines = [Line2D([], [], color=INK, ls=dash) for dash in DASHES[1:]]
+    keys = list(zip(lines, labels, strict=False))
+    return _panels(outcome, one, shared, keys, drawing.y, drawing.x, zero=False)
 
 
 def _count(axes: Axes, values: pd.Series, tail: bool, **look: Any) -> None:

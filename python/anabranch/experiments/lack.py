@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from anabranch.scenario import rules, schema
-from anabranch.typed_toml import Where
+from anabranch.typed_toml import Placed, Where
 
 
 @dataclass(frozen=True)
-class Lack:
+class Lack(Placed):
     """A sentence about what is missing, and what would end it; exactly one of three is given."""
 
     text: str
@@ -20,7 +20,6 @@ class Lack:
     """The rule, of which there is none in the table."""
     left_out: str | None = None
     """The key that models it, which is not used here: `links.*.arq`."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that the sentence is still true."""

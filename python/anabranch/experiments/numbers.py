@@ -23,6 +23,7 @@ from anabranch.experiments.decision import (
 )
 from anabranch.experiments.networks import Network
 from anabranch.experiments.suite import Bound, Item, Measure
+from anabranch.formats import finite
 
 NOT_TESTED = "not tested"
 RESULTS = (HOLDS, FAILS, UNDECIDED, NOT_TESTED)
@@ -153,14 +154,14 @@ class Number:
             "measure": self.measure.label,
             "quantity": self.measure.quantity,
             "case": self.network.label,
-            "value": _plain(self.value),
-            "bound": _plain(self.limit[1]),
+            "value": finite(self.value),
+            "bound": finite(self.limit[1]),
             "rule": self.bound.in_words,
             "why": self.bound.why,
             "result": self.result,
             "holds": self.margin >= 1,
-            "seeds": {str(seed): _plain(value) for seed, value in self.seeds.items()},
-            "references": {name: _plain(value) for name, value in self.means.items()},
+            "seeds": {str(seed): finite(value) for seed, value in self.seeds.items()},
+            "references": {name: finite(value) for name, value in self.means.items()},
         }
 
 
@@ -181,10 +182,6 @@ def _ratio(value: float, side: int, limit: float) -> float:
     if side > 0:
         return value / limit if limit > 0 else math.inf
     return math.inf if value <= 0 else max(limit, 0.0) / value
-
-
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 @dataclass(frozen=True, eq=False)

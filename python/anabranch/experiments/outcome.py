@@ -301,7 +301,7 @@ def _ran(trial: Trial, progress: Progress | None) -> Outcome:
     finally:
         trial.runs.store.close()
     block, networks = trial.blocks[""]
-    rows: list[dict[str, object]] = []
+    rows: list[tuple[str, str, str, int, float | None]] = []
     failures: dict[str, str] = {}
     late: list[str] = []
     for case, network in networks.items():
@@ -316,27 +316,15 @@ def _ran(trial: Trial, progress: Progress | None) -> Outcome:
                     late.append(label)
                 for name, one in block.measures.items():
                     if case in (*(one.cases or networks), *one.over):
-                        value = trial.runs.value(cell, seed, one)
-                        rows.append(
-                            dict(
-                                zip([*KEYS, "value"], (name, case, rule, seed, value), strict=True)
-                            )
-                        )
+                        rows.append((name, case, rule, seed, trial.runs.value(cell, seed, one)))
     if not rows:
         label, reason = next(iter(failures.items()))
         raise ScenarioError(f"{trial.suite.name}: every run failed; {label}: {reason}")
-    found = values.relative(block.measures, pd.DataFrame(rows))
+    found = values.relative(block.measures, pd.DataFrame(rows, columns=[*KEYS, "value"]))
     seeds = next(iter(trial.reached.values()))
-    rest = (trial.samples, failures, late)
-    what = (
-        trial.suite,
-        trial.on,
-        trial.quick,
-        list(trial.rules),
-        seeds,
-        trial.looks.counts[: trial.looks.taken],
-    )
-    return Outcome(*what, list(trial.answers()), found, *rest)
+    looks = trial.looks.counts[: trial.looks.taken]
+    what = (trial.suite, trial.on, trial.quick, list(trial.rules), seeds, looks)
+    return Outcome(*what, list(trial.answers()), found, trial.samples, failures, late)
 
 
 def judge(
@@ -367,10 +355,12 @@ def judge(
     zero = item_zero(subject)
     opened = open_store(store) if store is None or isinstance(store, Path) else store
     runs = Runs(opened, jobs, failed=subject.failed, numbers={} if known is None else known)
-    form = form_of(suite, quick, seeds)
+    first, looks = form_of(suite, quick, seeds)
     named = {subject.name: subject.written}
     try:
-        trial = Trial(suite, named, "sim", quick, *form, runs, chosen, {}, {}, _reasons(chosen))
+        trial = Trial(
+            suite, named, "sim", quick, first, looks, runs, chosen, {}, {}, _reasons(chosen)
+        )
         trial.run(part(progress, 0.0, 1 - PROOFS))
     finally:
         if opened is not store:
@@ -388,14 +378,8 @@ def judge(
     if subject.endpoint:
         keys = ", ".join(f'{key} = "{value}"' for key, value in subject.endpoint.items())
         warnings.insert(0, f"{subject.name} needs {keys}: all flows of items on sim have it")
-    what = (
-        suite,
-        "sim",
-        quick,
-        [subject.name],
-        form[0][: form[1].counts[0]],
-        form[1].counts[: form[1].taken],
-    )
+    taken = looks.counts[: looks.taken]
+    what = (suite, "sim", quick, [subject.name], first[: looks.counts[0]], taken)
     all_answers = [zero, *(answers[name] for name in chosen if name in answers)]
     nothing = pd.DataFrame(columns=[*KEYS, "value"])
     rest: dict[str, Any] = {"warnings": warnings, "subject": subject}

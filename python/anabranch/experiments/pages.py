@@ -1,12 +1,11 @@
 """The templates of reports: pages without scripts, fonts or other hosts, light and dark."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import jinja2
 
+from anabranch.formats import number, percent
 
-def render(template: str, filters: Mapping[str, Any], **values: object) -> str:
+
+def render(template: str, **values: object) -> str:
     """A page; the same values give the same bytes. All text is escaped."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("anabranch.experiments"),
@@ -15,5 +14,5 @@ def render(template: str, filters: Mapping[str, Any], **values: object) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= filters
+    environment.filters |= {"number": number, "percent": percent}
     return environment.get_template(template).render(**values)

@@ -89,7 +89,6 @@ def html(outcome: Outcome, files: Sequence[str] = (), figure: str = "") -> str:
         groups.setdefault(SECTIONS[one.item.section.partition(".")[0]], []).append(one)
     return render(
         "report.html.j2",
-        {},
         outcome=outcome,
         groups=groups,
         again=again,

@@ -25,7 +25,7 @@ class Samples:
         """Take what the figure needs of a run."""
         found = self.parts.setdefault((case, rule), {})
         if isinstance(self.drawing, Time):
-            found[seed] = over_time(self.drawing, result)
+            found[seed] = timed(self.drawing, result)
         elif isinstance(self.drawing, Distribution):
             found[seed] = counted(self.drawing, result)
 
@@ -39,26 +39,33 @@ class Samples:
         ]
 
 
-def over_time(drawing: Time, result: Result) -> pd.DataFrame:
+def timed(drawing: Time, result: Result) -> pd.DataFrame:
     """`time_s`, the middle of each bin, and `value`, the mean over the users of the flow."""
     table, _, column = drawing.column.partition(".")
-    samples: pd.DataFrame = getattr(result, table)
+    samples = result.tables()[table]
     chosen = samples[samples["flow"] == drawing.flow]
     if drawing.path is not None:
         chosen = chosen[chosen["path"] == drawing.path]
     chosen = chosen[chosen["time_s"].between(drawing.from_s, drawing.to_s, inclusive="right")]
-    users = chosen["user"].nunique()
-    sums = chosen.groupby("time_s")[column].sum().reset_index(name="value")
-    # A sample belongs to the bin in which it ends.
-    number = np.ceil(sums["time_s"] / drawing.bin_s - 1e-9) - 0.5
-    means = sums["value"].groupby(number * drawing.bin_s).mean() / users
-    return means.rename_axis("time_s").reset_index()
+    found = over_time(chosen, column, drawing.bin_s)
+    return found.rename("value").rename_axis("time_s").reset_index()
+
+
+def over_time(samples: pd.DataFrame, column: str, bin_s: float | None) -> pd.Series:
+    """The sum over paths, then the mean over users and seeds, by time; or by the middle of bins."""
+    each = [key for key in ("seed", "flow", "user", "link") if key in samples.columns]
+    mean = samples.groupby([*each, "time_s"])[column].sum().groupby("time_s").mean()
+    if bin_s is not None:
+        # A sample belongs to the bin in which it ends.
+        mean = mean.groupby(np.ceil(mean.index.to_numpy() / bin_s - 1e-9)).mean()
+        mean.index = (mean.index - 0.5) * bin_s
+    return mean
 
 
 def counted(drawing: Distribution, result: Result) -> pd.DataFrame:
     """`value`, one row per transfer, or per bin of the samples of each user."""
     table, _, column = drawing.of.partition(".")
-    rows: pd.DataFrame = getattr(result, table)
+    rows = result.tables()[table]
     rows = rows[rows["flow"] == drawing.flow]
     if table == "transfers":
         return rows[[column]].rename(columns={column: "value"})

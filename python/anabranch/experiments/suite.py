@@ -11,7 +11,7 @@ from anabranch.experiments.drawings import Drawing
 from anabranch.experiments.lack import Lack
 from anabranch.quantities import QUANTITIES
 from anabranch.sweeps import space
-from anabranch.typed_toml import REST, Tag, Values, Where, check_call
+from anabranch.typed_toml import REST, Placed, Some, Tag, Values, Where, check_call
 
 Backend = Literal["sim", "quic", "fluid", "kernel", "equilibrium"]
 Trace = Annotated[Steps | Walk | Delays, Tag("kind")]
@@ -52,14 +52,14 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Measure:
+class Measure(Placed):
     """A number of each run."""
 
     quantity: str
     """The function of a run that gives it (docs/reference/paper-files.md)."""
     label: str
     """Words for the number, with its unit."""
-    cases: tuple[str, ...] | None = None
+    cases: Annotated[tuple[str, ...], Some("case")] | None = None
     """Some of the cases; None is all of them."""
     over: tuple[str, ...] = ()
     """Baselines; the number is divided by the largest one that these cases give, and its bounds are
@@ -70,18 +70,15 @@ class Measure:
     """Whether it is in the table, or only in the figure."""
     parameters: Values = field(default_factory=dict, metadata=REST)
     """The parameters of the quantity."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that quantity and parameters exist."""
         where.at("quantity").one_of(self.quantity, list(QUANTITIES))
         check_call(QUANTITIES[self.quantity], self.parameters, Measure, where)
-        if self.cases == ():
-            raise where.at("cases").error("expected at least one case, got []")
 
 
 @dataclass(frozen=True)
-class Bound:
+class Bound(Placed):
     """An inequality of a measure."""
 
     measure: str
@@ -94,7 +91,6 @@ class Bound:
     at_least_of: float | None = None
     """A multiple of the reference; with `at_least` one of the two suffices."""
     at_most_of: float | None = None
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that there is a bound."""
@@ -123,7 +119,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Sample:
+class Sample(Placed):
     """Cases drawn from a box by a Latin hypercube, the smallest first; then a search.
 
     A round of the search draws as many again, in a box of half the width around the worst. What is
@@ -139,7 +135,6 @@ class Sample:
     quick_rounds: int = 0
     confirm: int = 2
     """The number of cases that are decided: the worst ones."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that every key has an interval."""
@@ -178,7 +173,7 @@ class Needs:
 
 
 @dataclass(frozen=True)
-class Item:
+class Item(Placed):
     """A question with bounds, which gets a verdict."""
 
     text: str
@@ -219,7 +214,6 @@ class Item:
     """The rule that a shortened counterexample has to clear."""
     cannot_fail: str = ""
     """Why no window rule can fail it: that it holds is shown and not counted."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that there is one way to answer it, with all that this way needs."""
@@ -259,14 +253,14 @@ class Quick:
 
 
 @dataclass(frozen=True)
-class Entries:
+class Entries(Placed):
     """The whole of a suite's files."""
 
     items: Mapping[str, Item]
     title: str = ""
     question: str = ""
     rfc: int = 0
-    on: tuple[Backend, ...] = ("sim",)
+    on: Annotated[tuple[Backend, ...], Some("backend")] = ("sim",)
     """The backends on which the suite is defined."""
     looks: tuple[int, ...] = (4, 8, 16, 32)
     """The numbers of seeds at which a number is decided."""
@@ -286,7 +280,6 @@ class Entries:
     """Features of the field's experiments that this suite lacks."""
     traces: Mapping[str, Trace] = field(default_factory=dict)
     """Rate traces, by the name of the file that scenarios give."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that looks ascend, and that every case and measure that is named exists."""
@@ -294,8 +287,6 @@ class Entries:
             if looks is not None and (not looks or list(looks) != sorted({*looks}) or looks[0] < 1):
                 expected = "expected ascending numbers of 1 or more"
                 raise place.at("looks").error(f"{expected}, got {list(looks)}")
-        if not self.on:
-            raise where.at("on").error("expected at least one backend, got []")
         if not self.items:
             raise where.at("items").error("expected at least one, got none")
         judged: list[str] = []
@@ -318,8 +309,9 @@ class Entries:
         if figure is not None:
             for case in figure.cases:
                 place.at("cases").one_of(case, list(self.cases))
-            for key, measure in figure.measures.items():
-                place.at(key).one_of(measure, list(self.measures))
+            for key in ("measure", "x_measure", "y_measure"):
+                if hasattr(figure, key):
+                    place.at(key).one_of(getattr(figure, key), list(self.measures))
             for i, name in enumerate(getattr(figure, "capacity", ())):
                 place.at("capacity").at(i).one_of(name, list(self.traces))
             judged = [*judged, *figure.cases]

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
@@ -210,6 +211,15 @@ def style(algorithm: str, among: Sequence[str] = ()) -> tuple[str, Marker]:
     others = [a for a in among if a.split(":")[0] not in known or a not in firsts.values()]
     place = others.index(algorithm) if algorithm in others else 0
     return OTHERS[place % len(OTHERS)]
+
+
+def plain_log(axes: Axes, names: str) -> None:
+    """Make these axes, `x`, `y` or both, logarithmic, with plain numbers and no powers of ten."""
+    for name in names:
+        axes.set(**{f"{name}scale": "log"})
+        axis = getattr(axes, f"{name}axis")
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("")
 
 
 def save(figure: Figure, stem: Path, formats: Sequence[str] = ("svg", "png")) -> None:

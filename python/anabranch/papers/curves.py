@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from anabranch.experiments.samples import over_time
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.figures import Line, Series, Sweep, Tail
 from anabranch.papers.entries.published import Metric
@@ -101,12 +102,7 @@ def _over_time(
         samples = samples.assign(**{column: samples[column] / together})
     samples = rows(samples, flow=line.flow, path=line.path, link=line.link)
     samples = between(samples, figure.from_s, figure.to_s)
-    each = [key for key in ("seed", "flow", "user", "link") if key in samples.columns]
-    mean = samples.groupby([*each, "time_s"])[column].sum().groupby("time_s").mean()
-    if figure.bin_s is not None:
-        bins = np.ceil(mean.index.to_numpy() / figure.bin_s - 1e-9)
-        mean = mean.groupby(bins).mean()
-        mean.index = (mean.index - 0.5) * figure.bin_s
+    mean = over_time(samples, column, figure.bin_s)
     return _round(mean.index), _round(mean)
 
 

@@ -145,25 +145,18 @@ def open_paper(name: str) -> Paper:
     stated = read_files(Claims, folder, "claims")
     check_files(folder, experiments, published, stated)
     claims = repeated(stated.claims.values())
+    joined = {
+        id: Item.of(id, printed, experiments.items.get(id), claims)
+        for id, printed in published.items.items()
+    }
     paper = Paper(
         name=name,
         folder=folder,
         about=replace(published.paper, name=published.paper.name or name),
-        seeds=experiments.seeds,
-        average=experiments.average,
-        quick=experiments.quick,
-        groups=experiments.groups,
-        items={
-            id: Item.of(id, printed, experiments.items.get(id), claims)
-            for id, printed in published.items.items()
-        },
-        labels=experiments.labels,
         theory=published.theory,
-        assumed=experiments.assumed,
         choices=stated.choices,
         errata=list(read_files(Errata, folder, "errata").errata.values()),
-        predictions=experiments.predictions,
-        agreement=experiments.agreement,
+        **{**vars(experiments), "items": joined},
     )
     check_paper(paper)
     return paper

@@ -3,7 +3,8 @@
 import io
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import matplotlib
@@ -18,10 +19,8 @@ from anabranch.experiments.pages import render
 from anabranch.figures import style
 from anabranch.figures.network import topology
 from anabranch.figures.style import Marker
-from anabranch.formats import number, percent
-from anabranch.papers.curves import Curve, Drawing
+from anabranch.papers.curves import Curve, Drawing, Panel
 from anabranch.papers.entries.case import Case
-from anabranch.papers.judge import Verdict
 from anabranch.papers.report import NEAR, OFF, Item, Report, Row, Table, measured
 from anabranch.papers.summary import COLUMNS, Summary, cells
 
@@ -50,20 +49,21 @@ Entry = Patch | Line2D
 
 
 class Pictures:
-    """Draws the figures of one report; `colours` are all it may use."""
+    """Draws the figures of one report; `colours` are those of rules that it has used."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
-        self.sheets = 0
-        labels = list(report.algorithms)
+        self.made = 0
+        self.colours: list[str] = []
         self.styles = _styles(report.algorithms)
-        self.colours = sorted({self.style(label)[0] for label in [*labels, *_others(report)]})
 
     def style(self, label: str) -> tuple[str, Marker]:
         """Colour and marker of a label (the last part of a case, or an algorithm); ink for none."""
         if not label:
             return INK, ""
-        return self.styles.get(label) or style.style(label)
+        found = self.styles.get(label) or style.style(label)
+        self.colours += [found[0]] if found[0] not in self.colours else []
+        return found
 
     def item(self, item: Item) -> list[list[Markup]]:
         """All figures of an item; each is a legend and drawings to put beside each other."""
@@ -75,33 +75,24 @@ class Pictures:
     # ------------------------------------------------------------------ curves
     def curves(self, drawing: Drawing) -> list[Markup]:
         """A drawing's panels, whose axes have the same limits."""
-        sheets = [self.curve_sheet(drawing, number) for number in range(len(drawing.panels))]
-        axes = [sheet.axes[0] for sheet in sheets]
-        x, y = (_widest([getattr(each, f"get_{name}lim")() for each in axes]) for name in "xy")
-        for each in axes:
-            each.set(xlim=x, ylim=y)
-        made = [self.inline(sheet, drawing.title) for sheet in sheets]
+
+        def panel(axes: Axes, of: Panel) -> None:
+            axes.set_title(self.report.label(of.title) if of.title else "")
+            for curve in of.curves:
+                self.curve(axes, curve)
+            style.plain_log(axes, drawing.log)
+            if "y" not in drawing.log:
+                axes.set_ylim(bottom=0)  # last, because setting a limit stops autoscaling
+            axes.set(xlabel=drawing.x, ylabel=self.report.label(drawing.y))
+
+        made = self.sheets(drawing.title, panel, drawing.panels, "xy")
         handles = self.curve_legend(drawing)
         return [self.legend(handles, drawing.title), *made] if len(handles) > 1 else made
-
-    def curve_sheet(self, drawing: Drawing, number: int) -> Figure:
-        """One panel."""
-        panel = drawing.panels[number]
-        with matplotlib.rc_context(_sheet(drawing.title)):
-            sheet = Figure(figsize=(WIDTH, HEIGHT))
-            axes = sheet.add_subplot()
-            axes.set_title(self.report.label(panel.title) if panel.title else "")
-            for curve in panel.curves:
-                self.curve(axes, curve)
-            _scale(axes, drawing)  # last, because setting a limit stops autoscaling
-            axes.set(xlabel=drawing.x, ylabel=self.report.label(drawing.y))
-        return sheet
 
     def curve(self, axes: Axes, curve: Curve) -> None:
         """A line or points with their intervals."""
         colour, marker = self.style(curve.algorithm)
-        dash = style.DASHES[curve.dash % len(style.DASHES)]
-        axes.plot(curve.x, curve.y, **_look(curve, colour, marker, dash))
+        axes.plot(curve.x, curve.y, **_look(curve, colour, marker))
         if curve.interval:
             half = [np.nan if width is None else width for width in curve.interval]
             axes.errorbar(curve.x, curve.y, half, fmt="none", ecolor=colour, lw=1, capsize=2)
@@ -116,8 +107,7 @@ class Pictures:
         for name, curves in named.items():
             looks = {self.style(curve.algorithm) for curve in curves}
             colour, marker = looks.pop() if len(looks) == 1 else (INK, "o")
-            dash = style.DASHES[curves[0].dash % len(style.DASHES)]
-            look = _look(curves[0], colour, marker, dash)
+            look = _look(curves[0], colour, marker)
             handles.append(Line2D([], [], label=self.report.label(name), **look))
         return handles
 
@@ -126,21 +116,10 @@ class Pictures:
         """An item's numbers: a drawing per metric, or several where there are many settings."""
         made = []
         for table in (table for table in tables if table.rows):
-            sheets = [self.bar_sheet(item, table, rows) for rows in _lines(table)]
-            limits = _widest([sheet.axes[0].get_ylim() for sheet in sheets])
-            for sheet in sheets:
-                sheet.axes[0].set_ylim(limits)
-                made.append(self.inline(sheet, item.id))
+            made += self.sheets(item.id, partial(self.bar_panel, table), _lines(table), "y")
         return [self.legend(self.bar_legend(item, tables), item.id), *made]
 
-    def bar_sheet(self, item: Item, table: Table, groups: Sequence[Sequence[Row]]) -> Figure:
-        """Some settings of a metric."""
-        with matplotlib.rc_context(_sheet(item.id)):
-            sheet = Figure(figsize=(WIDTH, HEIGHT))
-            self.bar_panel(sheet.add_subplot(), table, groups)
-        return sheet
-
-    def bar_panel(self, axes: Axes, table: Table, groups: Sequence[Sequence[Row]]) -> None:
+    def bar_panel(self, table: Table, axes: Axes, groups: Sequence[Sequence[Row]]) -> None:
         """Published as hollow bars, measured as full bars with intervals, theory as lines."""
         shift = 0.9 if any(row.published is not None for row in table.rows) else 0.45
         place = 0.0
@@ -216,7 +195,8 @@ class Pictures:
         with matplotlib.rc_context(_sheet("diagonal")):
             sheet = Figure(figsize=(WIDTH, WIDTH))
             axes = sheet.add_subplot()
-            axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
+            style.plain_log(axes, "xy")
+            axes.set(xlim=ends, ylim=ends, aspect="equal")
             for away in OFF, NEAR:
                 band: dict[str, Any] = {"color": style.DIAGONAL, "alpha": 0.3, "lw": 0}
                 axes.fill_between(ends, ends * (1 - away), ends * (1 + away), **band)
@@ -225,13 +205,25 @@ class Pictures:
                 colour, marker = self.style(row.case.algorithm)
                 look: dict[str, Any] = {"ls": "none", "marker": marker or "o", "markersize": 4.5}
                 axes.plot(printed, measured, color=colour, mec=INK, mew=0.4, **look)
-            for axis in (axes.xaxis, axes.yaxis):
-                axis.set_major_formatter("{x:g}")
-                axis.set_minor_formatter("")
             axes.set(xlabel="published", ylabel="measured")
             return self.inline(sheet, "diagonal")
 
     # ------------------------------------------------------------------ SVG
+    def sheets(
+        self, salt: str, draw: Callable[[Axes, Any], None], panels: Sequence[Any], same: str
+    ) -> list[Markup]:
+        """A sheet per panel; the axes `same` have the limits that hold all of them."""
+        with matplotlib.rc_context(_sheet(salt)):
+            made = [Figure(figsize=(WIDTH, HEIGHT)) for _ in panels]
+            each = [sheet.add_subplot() for sheet in made]
+            for axes, panel in zip(each, panels, strict=True):
+                draw(axes, panel)
+        for key in (f"{name}lim" for name in same):
+            low, high = zip(*(getattr(axes, f"get_{key}")() for axes in each), strict=True)
+            for axes in each:
+                axes.set(**{key: (min(low), max(high))})
+        return [self.inline(sheet, salt) for sheet in made]
+
     def legend(self, handles: Sequence[Entry], salt: str) -> Markup:
         """A drawing with a legend alone."""
         longest = max(len(str(handle.get_label())) for handle in handles)
@@ -246,8 +238,8 @@ class Pictures:
     def inline(self, sheet: Figure, salt: str) -> Markup:
         """The sheet as SVG for a page: with the page's colours and font, and only ids in use."""
         buffer = io.StringIO()
-        self.sheets += 1  # ids differ within a page
-        with matplotlib.rc_context(_sheet(f"{salt} {self.sheets}")):
+        self.made += 1  # ids differ within a page
+        with matplotlib.rc_context(_sheet(f"{salt} {self.made}")):
             sheet.savefig(buffer, format="svg", transparent=True)
         svg = buffer.getvalue()
         svg = svg[svg.index("<svg") :]
@@ -263,27 +255,17 @@ class Pictures:
         return Markup(svg)
 
 
-def settings(table: Table) -> dict[str, list[Row]]:
-    """The rows by setting, which is the case without its last part: one group of bars each."""
+def _lines(table: Table) -> list[list[list[Row]]]:
+    """The rows by setting, a group of bars each; as many together as a drawing has room for."""
     groups: dict[str, list[Row]] = {}
     for row in table.rows:
         groups.setdefault(row.case.setting, []).append(row)
-    return groups
-
-
-def _lines(table: Table) -> list[list[list[Row]]]:
-    """The settings of a table, as many together as a drawing has room for."""
     lines: list[list[list[Row]]] = []
-    for rows in settings(table).values():
+    for rows in groups.values():
         if not lines or sum(map(len, lines[-1])) + len(rows) > MOST_BARS:
             lines.append([])
         lines[-1].append(rows)
     return lines
-
-
-def _widest(limits: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The limits that hold all of these."""
-    return min(low for low, _ in limits), max(high for _, high in limits)
 
 
 def _styles(algorithms: Mapping[str, str]) -> dict[str, tuple[str, Marker]]:
@@ -292,20 +274,9 @@ def _styles(algorithms: Mapping[str, str]) -> dict[str, tuple[str, Marker]]:
     return {label: style.style(name, list(named.values())) for label, name in named.items()}
 
 
-def _others(report: Report) -> list[str]:
-    """Algorithms of curves that are not those of a case."""
-    return [
-        curve.algorithm
-        for item in report.items
-        for drawing in item.drawings
-        for panel in drawing.panels
-        for curve in panel.curves
-        if curve.algorithm and curve.algorithm not in report.algorithms
-    ]
-
-
-def _look(curve: Curve, colour: str, marker: Marker, dash: str) -> dict[str, Any]:
+def _look(curve: Curve, colour: str, marker: Marker) -> dict[str, Any]:
     """Matplotlib's properties of a curve, in its panel and in the legend."""
+    dash = style.DASHES[curve.dash % len(style.DASHES)]
     look: dict[str, Any] = {"color": colour, "ls": dash, "lw": 1.1}
     if curve.mark:
         look |= {"marker": marker, "markersize": 4.5}
@@ -314,17 +285,6 @@ def _look(curve: Curve, colour: str, marker: Marker, dash: str) -> dict[str, Any
     if not curve.algorithm:
         look |= {"ls": MARKS[(curve.dash + 1) % len(MARKS)], "lw": 1.3}
     return look
-
-
-def _scale(axes: Axes, drawing: Drawing) -> None:
-    for name, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
-        if name in drawing.log:
-            axes.set(**{f"{name}scale": "log"})
-            # Plain numbers, because the page's text has no math mode for powers of ten.
-            axis.set_major_formatter("{x:g}")
-            axis.set_minor_formatter("")
-    if "y" not in drawing.log:
-        axes.set_ylim(bottom=0)
 
 
 def _sheet(salt: str) -> dict[Any, Any]:
@@ -350,12 +310,13 @@ def html(report: Report) -> str:
     pictures = Pictures(report)
     figures = {item.id: pictures.item(item) for item in report.items}
     networks = {name: topology(network) for name, network in report.networks.items()}
-    return _page(
+    return render(
         "paper.html.j2",
         report=report,
         figures=figures,
         diagonal=pictures.diagonal(),
         OPEN=OPEN,
+        measured=measured,
         networks=networks,
         colours=pictures.colours,
     )
@@ -364,10 +325,5 @@ def html(report: Report) -> str:
 def index(summary: Summary) -> str:
     """The index page with links to the pages of all papers."""
     total = sum(summary.score.counts.values())
-    columns = [*Verdict, *COLUMNS]
-    return _page("index.html.j2", summary=summary, total=total, columns=columns, colours=[])
-
-
-def _page(template: str, **values: object) -> str:
-    filters = {"number": number, "percent": percent, "measured": measured, "cells": cells}
-    return render(template, filters, **values)
+    names = {"summary": summary, "total": total, "columns": COLUMNS, "cells": cells}
+    return render("index.html.j2", **names, colours=[])

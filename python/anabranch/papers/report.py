@@ -11,16 +11,14 @@ from typing import Any
 import pandas as pd
 
 from anabranch.core_types import PlainNetwork
-from anabranch.formats import interval, latex_table, number, percent
+from anabranch.formats import finite, interval, latex_table, number, percent
 from anabranch.intervals import median_with_interval
 from anabranch.papers.curves import Drawing, sweep
 from anabranch.papers.entries import paper as entries
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.checks import Number
-from anabranch.papers.entries.claims import Choice
-from anabranch.papers.entries.experiments import Assumed
 from anabranch.papers.entries.figures import Bars, Sweep
-from anabranch.papers.entries.published import Erratum, Metric
+from anabranch.papers.entries.published import About, Metric
 from anabranch.papers.judge import Claim, Spread, Verdict, judge_claim
 from anabranch.result import mean_with_interval
 from anabranch.scenario import load
@@ -147,29 +145,50 @@ class Item:
         return sum(len(table.rows) for table in self.tables)
 
 
-@dataclass(frozen=True)
-class Report:
+class Judged:
+    """The claims of several tables and figures."""
+
+    items: Sequence[Item]
+
+    @property
+    def claims(self) -> list[Claim]:
+        """All claims, in the order of the items."""
+        return [claim for item in self.items for claim in item.claims]
+
+    def of(self, verdict: str) -> list[Claim]:
+        """The claims with a verdict."""
+        return [claim for claim in self.claims if claim.verdict == verdict]
+
+    @property
+    def failed(self) -> list[Claim]:
+        """Claims that fail without a known reason; with any, `anabranch reproduce` exits with 1."""
+        return self.of(Verdict.FAILS)
+
+    @property
+    def undecided(self) -> list[Claim]:
+        """Claims that the seeds do not decide."""
+        return self.of(Verdict.UNDECIDED)
+
+    @property
+    def score(self) -> Score:
+        """The verdicts on all claims, and how near all numbers are."""
+        return Score.of(self.items)
+
+    def counted(self) -> dict[str, Any]:
+        """The score as plain data, with the numbers of claims that fail and are undecided."""
+        numbers = {"failed": len(self.failed), "undecided": len(self.undecided)}
+        return {**asdict(self.score), **numbers}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(About, entries.Described, Judged):
     """The reproduction of one paper."""
 
     paper: str
     """The name of its folder."""
-    name: str
-    """Short name in a summary."""
-    title: str
-    source: str
-    authors: Sequence[str]
-    summary: str
     items: Sequence[Item]
-    labels: Mapping[str, str]
-    """Text for each part of the names of metrics and cases."""
     algorithms: Mapping[str, str]
     """The algorithm that the last part of a case stands for."""
-    theory: Mapping[str, str]
-    """The meaning of each kind of theory value."""
-    assumed: Sequence[Assumed]
-    choices: Mapping[str, Choice]
-    """Choices made after results were seen, by name."""
-    errata: Sequence[Erratum]
     statements: Sequence[Statement]
     """Statements of the paper, tested by calculation."""
     scenarios: Mapping[str, str]
@@ -177,47 +196,28 @@ class Report:
     networks: Mapping[str, PlainNetwork]
     """Links and flows of the networks, by the same names."""
     seeds: Sequence[int]
-    average: str
-    """How measured numbers are averaged over the seeds: mean or median."""
     command: str
     versions: Mapping[str, str]
     quick: bool = False
     """Whether the runs are few and short."""
 
     @property
-    def claims(self) -> list[Claim]:
-        """All claims, in the order of the items."""
-        return [claim for item in self.items for claim in item.claims]
-
-    @property
-    def failed(self) -> list[Claim]:
-        """Claims that fail without a known reason; with any, `anabranch reproduce` exits with 1."""
-        return [claim for claim in self.claims if claim.verdict is Verdict.FAILS]
-
-    @property
-    def undecided(self) -> list[Claim]:
-        """Claims that the seeds do not decide."""
-        return [claim for claim in self.claims if claim.verdict is Verdict.UNDECIDED]
-
-    @property
     def not_reproduced(self) -> list[Claim]:
         """Claims that fail, with the reason found."""
-        return [claim for claim in self.claims if claim.verdict is Verdict.NOT_REPRODUCED]
+        return self.of(Verdict.NOT_REPRODUCED)
 
     @property
     def in_order(self) -> list[Item]:
         """The paper's own tables and figures, then our studies."""
         return sorted(self.items, key=lambda item: item.own)
 
-    @property
-    def score(self) -> Score:
-        """The verdicts on all claims, and how near all numbers are."""
-        return Score.of(self.items)
-
     def resting_on(self, choice: str) -> list[Claim]:
         """The claims that hold only under a choice."""
-        holding = [claim for claim in self.claims if claim.verdict is Verdict.HOLDS]
-        return [claim for claim in holding if choice in claim.rests_on]
+        return [claim for claim in self.of(Verdict.HOLDS) if choice in claim.rests_on]
+
+    def chosen(self) -> list[tuple["Report", str, list[Claim]]]:
+        """Every choice made after results were seen, and the claims that hold only under it."""
+        return [(self, name, self.resting_on(name)) for name in self.choices]
 
     def theories(self, item: Item) -> list[str]:
         """The kinds of theory value in an item's tables."""
@@ -245,8 +245,7 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain data for JSON; NaN and infinity become None."""
-        numbers = {"failed": len(self.failed), "undecided": len(self.undecided)}
-        return {**_plain(asdict(self)), **asdict(self.score), **numbers}
+        return {**finite(asdict(self)), **self.counted()}
 
 
 AVERAGES = {"mean": mean_with_interval, "median": median_with_interval}
@@ -276,11 +275,8 @@ def report_of(
     files = sorted(paper.folder.glob("scenario*.toml"))
     return Report(
         paper=paper.name,
-        name=paper.about.name,
-        title=paper.about.title,
-        source=paper.about.source,
-        authors=paper.about.authors,
-        summary=paper.about.summary,
+        **vars(paper.about),
+        **paper.described(),
         items=[
             _item(
                 item,
@@ -291,17 +287,11 @@ def report_of(
             )
             for item in paper.items.values()
         ],
-        labels=paper.labels,
         algorithms=algorithms,
-        theory=paper.theory,
-        assumed=paper.assumed,
-        choices=paper.choices,
-        errata=paper.errata,
         statements=statements,
         scenarios={file.name: file.read_text(encoding="utf-8") for file in files},
         networks={file.name: load(file).network() for file in files},
         seeds=list(paper.quick.seeds if quick else paper.seeds),
-        average=paper.average,
         command=f"anabranch reproduce {paper.name}" + (" --quick" if quick else ""),
         quick=quick,
         versions={
@@ -384,19 +374,6 @@ def _magnitude(value: float) -> int:
     return math.floor(math.log10(abs(value))) if value else 0
 
 
-def _plain(value: Any) -> Any:
-    """The value with None for NaN and infinity, which JSON lacks."""
-    match value:
-        case dict():
-            return {key: _plain(entry) for key, entry in value.items()}
-        case list() | tuple():
-            return [_plain(entry) for entry in value]
-        case float() if not math.isfinite(value):
-            return None
-        case _:
-            return value
-
-
 # The tables of a report for LaTeX.
 
 
@@ -406,13 +383,16 @@ def latex(report: Report) -> str:
     The numbers are those of the page: published, measured with half the 95 % interval, difference,
     theory.
     """
-    items = [item for item in report.in_order if item.tables]
-    return "\n".join(
-        f"% {item.title} ({item.place})\n{_latex_table(report, item)}" for item in items
-    )
+    made = []
+    for item in (item for item in report.in_order if item.tables):
+        header, rows = in_cells(report, item)
+        table = latex_table(pd.DataFrame(rows, columns=header))
+        made.append(f"% {item.title} ({item.place})\n{table}")
+    return "\n".join(made)
 
 
-def _latex_table(report: Report, item: Item) -> str:
+def in_cells(report: Report, item: Item) -> tuple[list[str], list[list[str]]]:
+    """The header and the rows of an item's numbers, as text."""
     theories = report.theories(item)
     header = ["metric", "case", "published", "measured", "difference", *map(report.label, theories)]
     rows = [
@@ -427,4 +407,4 @@ def _latex_table(report: Report, item: Item) -> str:
         for table in item.tables
         for row in table.rows
     ]
-    return latex_table(pd.DataFrame(rows, columns=header))
+    return header, rows

@@ -5,18 +5,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from anabranch.formats import csv_table
-from anabranch.papers.judge import Claim
-from anabranch.papers.report import Item, Report, Score
+from anabranch.papers.judge import Claim, Verdict
+from anabranch.papers.report import Item, Judged, Report, Score
 
-COLUMNS = ["own, hold", "within 10 %", "within 30 %", "of numbers"]
-"""The columns beside the verdicts on the papers' claims."""
+COLUMNS = [*Verdict, "own, hold", "within 10 %", "within 30 %", "of numbers"]
+"""The columns of a score: the verdicts on the papers' claims, then the others."""
 
 RECORD = ("paper", "claim", "own", "verdict", "compared", "rests on")
 """The columns of a record."""
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(Judged):
     """The reports of several papers."""
 
     reports: Sequence[Report]
@@ -24,14 +24,9 @@ class Summary:
     """The command that made them, with its options."""
 
     @property
-    def failed(self) -> list[Claim]:
-        """Claims of all papers that fail without a known reason."""
-        return [claim for report in self.reports for claim in report.failed]
-
-    @property
-    def undecided(self) -> list[Claim]:
-        """Claims of all papers that the seeds do not decide."""
-        return [claim for report in self.reports for claim in report.undecided]
+    def items(self) -> list[Item]:  # type: ignore[override]
+        """The tables and figures of all papers."""
+        return [item for report in self.reports for item in report.items]
 
     def lines(self) -> Iterator[tuple[Report, Item]]:
         """Every table and figure with claims or printed numbers that were measured."""
@@ -40,16 +35,9 @@ class Summary:
                 if item.claims or item.score.numbers:
                     yield report, item
 
-    @property
-    def score(self) -> Score:
-        """The verdicts on all claims, and how near all numbers are."""
-        return Score.of([item for report in self.reports for item in report.items])
-
-    def choices(self) -> Iterator[tuple[Report, str, list[Claim]]]:
+    def choices(self) -> list[tuple[Report, str, list[Claim]]]:
         """Every choice made after results were seen, and the claims that hold only under it."""
-        for report in self.reports:
-            for name in report.choices:
-                yield report, name, report.resting_on(name)
+        return [one for report in self.reports for one in report.chosen()]
 
     def record(self) -> str:
         """A row per claim as CSV, with the numbers compared in one line."""
@@ -60,9 +48,7 @@ class Summary:
         """The summary as plain data for JSON."""
         return {
             "command": self.command,
-            **asdict(self.score),
-            "failed": len(self.failed),
-            "undecided": len(self.undecided),
+            **self.counted(),
             "papers": [{"paper": report.paper, **asdict(report.score)} for report in self.reports],
             "items": [
                 {
@@ -93,7 +79,7 @@ def row(paper: str, claim: Claim) -> list[str]:
 
 
 def cells(score: Score) -> list[str]:
-    """A score as a row of a table: the verdicts, then the columns of `COLUMNS`."""
+    """A score as a row of a table, with the columns of `COLUMNS`."""
     verdicts = [str(n or "") for n in score.counts.values()]
     own = score.own_in_words + score.own_undecided_in_words
     return [*verdicts, own, *score.near_in_words]

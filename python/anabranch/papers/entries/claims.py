@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from anabranch.papers.entries.checks import Check
-from anabranch.typed_toml import KEY, Where
+from anabranch.typed_toml import KEY, Placed
 
 
 @dataclass(frozen=True)
-class Stated:
+class Stated(Placed):
     """A claim of the paper, or ours, and what decides it."""
 
     id: str = field(metadata=KEY)
@@ -28,7 +28,6 @@ class Stated:
     """Whether the claim is ours and not the paper's."""
     rests_on: tuple[str, ...] = ()
     """The choices without which the verdict would be another."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,17 @@
 """The types of `experiments.toml`: runs, and what is measured in them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from anabranch import _core
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.figures import Figure, Series, Tail
 from anabranch.quantities import QUANTITIES
 from anabranch.scenario import ScenarioError
-from anabranch.typed_toml import KEY, REST, Values, Where, check_call
+from anabranch.typed_toml import KEY, REST, Placed, Some, Values, Where, check_call
+
+Seeds = Annotated[tuple[int, ...], Some("seed")]
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Algorithm:
 
 
 @dataclass(frozen=True)
-class Group:
+class Group(Placed):
     """Runs of one scenario file: every setting with every algorithm."""
 
     scenario: str
@@ -51,14 +53,11 @@ class Group:
     """Values of the scenario to replace in every run, before those of the setting."""
     quick: Values | None = None
     """Values to replace with `--quick`; None is the `set` of `[quick]`."""
-    seeds: tuple[int, ...] | None = None
+    seeds: Seeds | None = None
     """Seeds of the group, with and without `--quick`."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
-        """Test that the algorithms exist, and that its own seeds are some."""
-        if self.seeds is not None:
-            _validate_seeds(self.seeds, where)
+        """Test that the algorithms exist."""
         for label, entry in self.algorithms.items():
             try:
                 _core.algorithm(entry.named(label))
@@ -82,18 +81,14 @@ class Group:
 class Quick:
     """Changes by `--quick`."""
 
-    seeds: tuple[int, ...]
+    seeds: Seeds
     """The seeds with `--quick`."""
     set: Values = field(default_factory=dict)
     """Values of every scenario to replace, by dotted key."""
 
-    def validate(self, where: Where) -> None:
-        """Test that there is a seed."""
-        _validate_seeds(self.seeds, where)
-
 
 @dataclass(frozen=True)
-class Measure:
+class Measure(Placed):
     """A quantity taken in the runs of a group: one number per case and seed."""
 
     metric: str
@@ -111,7 +106,6 @@ class Measure:
     """Intervals, in s, by the first part of the case's name; none is the item's."""
     parameters: Values = field(default_factory=dict, metadata=REST)
     """The parameters of the quantity."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def validate(self, where: Where) -> None:
         """Test that quantity, parameters and renaming exist."""
@@ -140,7 +134,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Drop:
+class Drop(Placed):
     """The decrease from one case of a metric to another, in percent, seed by seed."""
 
     metric: str
@@ -153,11 +147,10 @@ class Drop:
     """The case with the first value."""
     to: Case
     """The case with the last value."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Experiment(Placed):
     """Measures of one table or figure."""
 
     id: str = field(metadata=KEY)
@@ -174,7 +167,6 @@ class Experiment:
     """The cases of the measures and figures without their own; None is all of the group."""
     during: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Intervals, in s, of the measures without their own."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def each_measure(self) -> Iterator[Measure]:
         """The measures with the item's group and cases, one for each interval."""
@@ -197,31 +189,25 @@ class Experiment:
 
 
 @dataclass(frozen=True)
-class Predictions:
+class Predictions(Placed):
     """The theory values computed in addition to the paper's own."""
 
     groups: tuple[str, ...]
     """The groups whose runs are predicted."""
     rtt_ms: float
     """The RTT of every path, queueing included."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)
-class Agreed:
+class Agreed(Placed):
     """The cases that `anabranch agree` runs on several backends."""
 
-    seeds: tuple[int, ...]
+    seeds: Seeds
     """The seeds on every backend."""
     items: Mapping[str, tuple[Case, ...]]
     """The cases by item, each after the name of its group: `C.n1_10.lia`."""
     set: Values = field(default_factory=dict)
     """Values of every scenario to replace, by dotted key."""
-    where: Where = field(default=Where(), compare=False, repr=False)
-
-    def validate(self, where: Where) -> None:
-        """Test that there is a seed."""
-        _validate_seeds(self.seeds, where)
 
 
 @dataclass(frozen=True)
@@ -240,7 +226,7 @@ class Assumed:
 class Experiments:
     """The whole of `experiments.toml`."""
 
-    seeds: tuple[int, ...]
+    seeds: Seeds
     """The seeds of every case."""
     quick: Quick
     """Changes of `--quick`."""
@@ -258,12 +244,3 @@ class Experiments:
     """Theory values computed in addition to the paper's own."""
     agreement: Agreed | None = None
     """The cases that `anabranch agree` runs on several backends."""
-
-    def validate(self, where: Where) -> None:
-        """Test that there is a seed."""
-        _validate_seeds(self.seeds, where)
-
-
-def _validate_seeds(seeds: Sequence[int], where: Where) -> None:
-    if not seeds:
-        raise where.at("seeds").error("expected at least one seed, got []")

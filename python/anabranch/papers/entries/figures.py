@@ -1,26 +1,25 @@
 """The figures of an item, a type per kind."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from anabranch import _core
 from anabranch.papers.entries.case import Case
-from anabranch.typed_toml import Tag, Where
+from anabranch.typed_toml import Placed, Tag, Where
 
 SAMPLES = ("flow_samples", "path_samples", "link_samples")
 """The tables of a Result with a row per time."""
 
 
 @dataclass(frozen=True)
-class Bars:
+class Bars(Placed):
     """Published numbers as hollow bars, measured as full bars with intervals, theory as lines."""
 
     kind: ClassVar = "bars"
     metrics: tuple[str, ...] | None = None
     """Some of the item's metrics; None is all."""
     title: str = ""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -61,8 +60,22 @@ class Line:
         where.at("column").one_of(self.column, known)
 
 
+@dataclass(frozen=True, kw_only=True)
+class FromRuns(Placed):
+    """A figure that is drawn from whole runs."""
+
+    group: str | None = None
+    """The group of the runs; None is the item's."""
+    cases: tuple[Case, ...] | None = None
+    """Some of the group's cases; None is the item's."""
+
+    def takes(self, case: Case) -> bool:
+        """Whether it draws a case of its group."""
+        return self.cases is None or case in self.cases
+
+
 @dataclass(frozen=True)
-class Series:
+class Series(FromRuns):
     """Columns of the samples over time."""
 
     kind: ClassVar = "series"
@@ -78,19 +91,10 @@ class Series:
     """One seed; None is the mean over all."""
     y: str = ""
     """The label of the axis."""
-    group: str | None = None
-    """The group of the runs; None is the item's."""
-    cases: tuple[Case, ...] | None = None
-    """Some of the group's cases; None is the item's."""
-    where: Where = field(default=Where(), compare=False, repr=False)
-
-    def takes(self, case: Case) -> bool:
-        """Whether it draws a case of its group."""
-        return self.cases is None or case in self.cases
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(Placed):
     """A metric over a swept value: a line per algorithm, a panel per other setting."""
 
     kind: ClassVar = "sweep"
@@ -103,11 +107,10 @@ class Sweep:
     """The labels of the axes; None is the metric."""
     log: Literal["", "x", "y", "xy"] = ""
     """The logarithmic axes."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)
-class Tail:
+class Tail(FromRuns):
     """The share of transfers that last x or longer, on log axes, over all seeds."""
 
     kind: ClassVar = "tail"
@@ -120,15 +123,6 @@ class Tail:
     """The rate at which the duration of each file is added; None adds none."""
     x: str = "duration x (s)"
     y: str = "share that lasts x or longer"
-    group: str | None = None
-    """The group of the runs; None is the item's."""
-    cases: tuple[Case, ...] | None = None
-    """Some of the group's cases; None is the item's."""
-    where: Where = field(default=Where(), compare=False, repr=False)
-
-    def takes(self, case: Case) -> bool:
-        """Whether it draws a case of its group."""
-        return self.cases is None or case in self.cases
 
     def validate(self, where: Where) -> None:
         """Test that the fitted range has both ends or none."""

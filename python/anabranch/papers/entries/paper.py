@@ -1,8 +1,9 @@
 """A paper as a whole: what its files say, joined by table or figure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from anabranch.papers.entries.case import Case
 from anabranch.papers.entries.claims import Choice, Stated
@@ -77,27 +78,38 @@ class Item:
         return cases
 
 
-@dataclass(frozen=True)
-class Paper:
-    """The contents of a paper's folder."""
+@dataclass(frozen=True, kw_only=True)
+class Described:
+    """The part of a paper's files that its report repeats."""
 
-    name: str
-    folder: Path
-    about: About
-    seeds: Sequence[int]
+    labels: Mapping[str, str]
+    """Text for each part of the names of metrics and cases."""
     average: str
     """How measured numbers are averaged over the seeds: mean or median."""
-    quick: Quick
-    groups: Mapping[str, Group]
-    items: Mapping[str, Item]
-    """Items by id, in the order of `published.toml`."""
-    labels: Mapping[str, str]
     theory: Mapping[str, str]
     """The meaning of each kind of theory value."""
     assumed: Sequence[Assumed]
     choices: Mapping[str, Choice]
     """Choices made after results were seen, by name."""
     errata: Sequence[Erratum]
+
+    def described(self) -> dict[str, Any]:
+        """These parts by name."""
+        return {one.name: getattr(self, one.name) for one in fields(Described)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper(Described):
+    """The contents of a paper's folder."""
+
+    name: str
+    folder: Path
+    about: About
+    seeds: Sequence[int]
+    quick: Quick
+    groups: Mapping[str, Group]
+    items: Mapping[str, Item]
+    """Items by id, in the order of `published.toml`."""
     predictions: Predictions | None
     agreement: Agreed | None
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from anabranch.papers.entries.case import Case
-from anabranch.typed_toml import KEY, REST, Where
+from anabranch.typed_toml import KEY, REST, Placed
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class About:
 
 
 @dataclass(frozen=True)
-class Metric:
+class Metric(Placed):
     """Printed numbers of a metric of one item."""
 
     published: Mapping[str, float] = field(default_factory=dict)
@@ -33,7 +33,6 @@ class Metric:
     """The paper's calculations by kind, and by case or setting."""
     repeats: bool = False
     """Whether the numbers are those of another item, or computed from them."""
-    where: Where = field(default=Where(), compare=False, repr=False)
 
     def theory_of(self, case: Case) -> dict[str, float]:
         """The theory values of a case by kind: its own, or those of its setting."""

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from anabranch.figures.style import LIMITS, SHEET, colours
+from anabranch.figures.style import LIMITS, SHEET, colours, plain_log
 from anabranch.statements.wvegas.iterations import Convergence
 
 COLOURS = colours("olia", "lia", "rsf-db", "balia", "coupled", "cubic")
@@ -64,9 +64,7 @@ def _errors(axes: Axes, one: Convergence) -> None:
     axes.axhline(one.within_mbps, color=LIMITS, linewidth=0.8, linestyle=":")
     axes.set_ylabel("farthest from the optimum (Mbps)")
     axes.set_xlabel("step")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter("")
+    plain_log(axes, "xy")
     _legend(axes)
 
 
