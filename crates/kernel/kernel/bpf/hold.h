@@ -97,7 +97,7 @@ static inline void limit_unsent_data(struct sock *sk, bool is_late)
 		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, &limit, sizeof(limit));
 }
 
-/* Of this burst so far. */
+/* Length of this burst so far. */
 static inline u16 burst_units(const struct subflow *s, const struct mptcp_sock *connection)
 {
 	return connection->write_seq / BURST_UNIT - s->burst_start;

@@ -71,9 +71,9 @@ fn a_subflow_has_at_most_a_window_and_a_burst_of_unsent_data() {
     }
 }
 
-/// With every eighth packet lost on one path, the rule's window there is below 2. An acknowledgement
-/// that the receiver delays after a timeout looks like a queue, at which a late path leaves slow
-/// start.
+/// With every eighth packet lost on one path, the rule's window there is below 2. An
+/// acknowledgement that the receiver delays after a timeout looks like a queue, at which a late path
+/// leaves slow start.
 #[test]
 fn the_smallest_threshold_is_that_of_tcp_or_1_packet() {
     if !can_load() {
@@ -105,8 +105,8 @@ fn the_smallest_threshold_is_that_of_tcp_or_1_packet() {
     }
 }
 
-/// A window after a pause over 100 ms of round-trip time: with pacing it takes at least half of that
-/// in slow start, without it as long as a processor needs.
+/// A window after a pause over 100 ms of round-trip time: with pacing it takes at least half of
+/// that in slow start, without it as long as a processor needs.
 #[test]
 fn a_window_after_a_pause_is_paced() {
     if !can_load() {

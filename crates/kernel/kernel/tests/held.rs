@@ -64,7 +64,7 @@ fn connect_with(network: &Network, algorithm: &'static str) -> TcpStream {
     network.inside(Host::Client, move || connect(algorithm, true))
 }
 
-/// What `ss -tinoH` says of the client's subflows.
+/// Output of `ss -tinoH` about the client's subflows.
 fn subflows(network: &Network) -> String {
     let listed = network.inside(Host::Client, || {
         let mut ss = Command::new("ss");

@@ -122,7 +122,7 @@ fn accurate_ecn_is_refused_where_the_kernel_has_none() {
     }
     let text = KINDS.replace("trace_file = \"TRACE\"", "rate_mbps = 6");
     let scenario = scenario(&format!("tcp.ecn = 'accurate'\n{text}"));
-    // Of new namespaces: that of this machine has its own.
+    // Value in new namespaces: this machine's namespace has its own.
     let has_it = Host::new()
         .unwrap()
         .within(|| Ok(set_sysctl("ipv4/tcp_ecn", "3").is_ok()));

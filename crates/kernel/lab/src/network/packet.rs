@@ -52,7 +52,7 @@ impl Packet {
     }
 }
 
-/// What the last two bits of the traffic class say (RFC 3168, section 5).
+/// Codepoint in the last two bits of the traffic class (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {
     /// Not-ECT: links drop it.
