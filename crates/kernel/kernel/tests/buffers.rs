@@ -72,8 +72,8 @@ fn a_subflow_has_at_most_a_window_and_a_burst_of_unsent_data() {
 }
 
 /// With every eighth packet lost on one path, the rule's window there is below 2. An
-/// acknowledgement that the receiver delays after a timeout looks like a queue, at which a late path
-/// leaves slow start.
+/// acknowledgement that the receiver delays after a timeout looks like a queue, at which a late
+/// path leaves slow start.
 #[test]
 fn the_smallest_threshold_is_that_of_tcp_or_1_packet() {
     if !can_load() {
