@@ -93,7 +93,8 @@ def options(cells: list[str]) -> argparse.Namespace:
 def main() -> None:
     """Prints a row per cell."""
     with RECORD.open(newline="", encoding="utf-8") as file:
-        known = {row["cell"]: row for row in csv.DictReader(file)}
+        rows_of_linux = list(csv.DictReader(file))
+    known = {row["cell"]: row for row in rows_of_linux if row["measure"].startswith("goodput")}
     arguments = options(list(known))
     algorithms, seeds = arguments.algorithms.split(","), range(1, arguments.seeds + 1)
     tcp, seconds = "\n".join(arguments.set), arguments.seconds
