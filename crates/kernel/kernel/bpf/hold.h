@@ -22,6 +22,7 @@
 #define LARGEST_LIMIT (1U << 30) /* bytes */
 
 #define SK_PACING_NEEDED 1
+#define SHORTEST_PACED_US 1000 /* of the handshake */
 #define SOL_SOCKET 1
 #define SO_KEEPALIVE 9
 #define SO_MAX_PACING_RATE 47
@@ -303,8 +304,8 @@ static __noinline void decide_hold(struct sock *sk)
 
 /* The first decision, before the scheduler uses the path. A path that was held under an earlier
  * algorithm of the socket is released, because that could not do it when it ended; its keepalive
- * stays. Each path is paced: after it had to wait for another it would send a window at once, which
- * a queue shorter than that loses.
+ * stays. A path longer than a data centre's is paced: after it had to wait for another it would
+ * send a window at once, which a queue shorter than that loses.
  */
 static inline void begin_hold(struct sock *sk)
 {
@@ -315,7 +316,8 @@ static inline void begin_hold(struct sock *sk)
 		return;
 	s->burst_start = connection->write_seq / BURST_UNIT;
 	s->mean_burst = 0;
-	if (holds_back && !sk->sk_pacing_status)
+	if (holds_back && !sk->sk_pacing_status &&
+	    ((struct tcp_sock *)sk)->srtt_us >> 3 >= SHORTEST_PACED_US)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	if (!sk->sk_max_pacing_rate)
 		release_path(sk);
