@@ -22,7 +22,7 @@
 #define LARGEST_LIMIT (1U << 30) /* bytes */
 
 #define SK_PACING_NEEDED 1
-#define SHORTEST_PACED_US 1000 /* of the handshake */
+#define SHORTEST_RTT_US 1000 /* that of a shorter path is left to Linux */
 #define SOL_SOCKET 1
 #define SO_KEEPALIVE 9
 #define SO_MAX_PACING_RATE 47
@@ -41,7 +41,7 @@
 
 /* Size of a socket's send buffer, windows: tcp_sndbuf_expand in the kernel, and here. A buffer of 2
  * is full while a fragment is late by a round trip. A buffer grows only while the application waits
- * for it, so a new path has one for requests of 200 kB.
+ * for it, so that of a new path has room for a request of FIRST_BUFFER.
  */
 #define KERNELS_WINDOWS 2
 #define BUFFER_WINDOWS 4
@@ -256,7 +256,8 @@ static __noinline void decide_hold(struct sock *sk)
 
 	if (!connection || !holds_back || !tp->srtt_us)
 		return;
-	if (!s->is_held && sk->sk_max_pacing_rate != ~0UL)
+	if (!s->is_held && (sk->sk_max_pacing_rate != ~0UL ||
+			    MIN(s->base_rtt_us, tp->srtt_us >> 3) < SHORTEST_RTT_US))
 		return;
 	burst = burst_bytes(s, connection);
 	for_each_sibling(context, sk, connection) {
@@ -317,7 +318,7 @@ static inline void begin_hold(struct sock *sk)
 	s->burst_start = connection->write_seq / BURST_UNIT;
 	s->mean_burst = 0;
 	if (holds_back && !sk->sk_pacing_status &&
-	    ((struct tcp_sock *)sk)->srtt_us >> 3 >= SHORTEST_PACED_US)
+	    ((struct tcp_sock *)sk)->srtt_us >> 3 >= SHORTEST_RTT_US)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	if (!sk->sk_max_pacing_rate)
 		release_path(sk);

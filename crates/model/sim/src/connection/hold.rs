@@ -3,8 +3,8 @@
 //! the names and constants.
 //!
 //! A held path has a pacing rate of 0, so that the scheduler leaves it out, and is probed once per
-//! second by TCP's keepalive. The program decides anew at the end of each round trip, at a loss,
-//! and at each answer. Every path is paced.
+//! second by TCP's keepalive. The program decides anew at the end of each round trip, at a loss, and
+//! at each answer. Paths of 1 ms and more are paced, shorter ones left to Linux.
 
 use anabranch_control::AnyController;
 use anabranch_net::Time;
@@ -26,6 +26,8 @@ const BURST_SHARE: u64 = 8;
 const BUFFER_SHARE: u64 = 2;
 /// A path that only the buffers hold is tried again after this multiple of the lateness.
 const RETRY_TIMES: u64 = 64;
+/// A path with a shorter RTT is left to Linux, us (`SHORTEST_RTT_US`).
+const SHORTEST_RTT_US: u64 = 1000;
 /// Timeouts in a row after which a sibling is not counted (`DEAD_TIMEOUTS`).
 const DEAD_TIMEOUTS: u32 = 2;
 /// Time between two probes (`TCP_KEEPIDLE`, `TCP_KEEPINTVL`).
@@ -71,7 +73,11 @@ impl LinuxScheduler {
         (window, recovering): (u32, bool),
     ) {
         let (path, now) = (&around.paths[r], around.now);
-        if srtt_us(path).is_none() {
+        let Some(srtt) = srtt_us(path) else {
+            return;
+        };
+        let base_us = (controller.path(r).base_rtt * 1e6) as u64;
+        if !self.programs[r].is_held() && srtt.min(base_us) < SHORTEST_RTT_US {
             return;
         }
         let decision = self.judge(around, controller, r, (window, recovering));
@@ -178,6 +184,7 @@ impl LinuxScheduler {
                 window: path.window,
                 round_end: path.sender.next(),
                 unsent: u32::MAX,
+                is_paced: srtt_us(path).is_some_and(|srtt| srtt >= SHORTEST_RTT_US),
                 pacing_rate: pacing_rate(path, controller.ssthresh(r)),
                 answered_at: around.now,
                 opens_at: path.route.opens_at(started_at),

@@ -48,6 +48,7 @@ pub(crate) struct Program {
     pub unsent: u32,
     /// Linux' `sk_pacing_rate`, packets/s; 0 while the path is held.
     pub pacing_rate: f64,
+    pub is_paced: bool,
     pub next_send: Time,
     pub pacing: Timer,
     /// The packets since the window was full, as `tcp_cwnd_validate` remembers it.
@@ -160,7 +161,7 @@ impl Program {
             let stamp = self.delivery.on_sent(seconds(now), 1.0, before, window);
             self.stamps.push_back(Some(stamp));
         }
-        if self.pacing_rate > 0.0 && path.totals.sent_packets > UNPACED_PACKETS {
+        if self.is_paced && self.pacing_rate > 0.0 && path.totals.sent_packets > UNPACED_PACKETS {
             let gap = (SECOND as f64 / self.pacing_rate) as Time;
             let start = self.next_send.max(now);
             self.next_send = start + gap - (gap / 2).min(start - self.next_send);
@@ -169,13 +170,17 @@ impl Program {
 
     /// When the path may send, if that is not now.
     pub fn waits_until(&self, now: Time) -> Option<Time> {
-        (self.pacing_rate > 0.0 && now < self.next_send).then_some(self.next_send)
+        let is_paced = self.is_paced && self.pacing_rate > 0.0;
+        (is_paced && now < self.next_send).then_some(self.next_send)
     }
 
     /// Whether the window limited the sender in this round trip, where pacing keeps it from being
     /// full all the time (`tcp_cwnd_validate`, `tcp_is_cwnd_limited`).
     pub fn is_window_limited(&mut self, path: &Subflow, ssthresh: f64) -> bool {
         let (full, out) = (!path.has_room(), path.sender.outstanding());
+        if !self.is_paced {
+            return full;
+        }
         let ended = path.sender.una() >= self.limited_end;
         if ended || full || (!self.limited && out > self.most_out) {
             (self.limited, self.most_out) = (full, out);
