@@ -45,9 +45,9 @@ fn largest(samples: &[String], name: &str) -> u64 {
     all.fold(0.0, f64::max) as u64
 }
 
-/// In congestion avoidance, after the first loss of one in 200 packets, where the window between two
-/// samples is little larger than in them. The send buffer, which has grown to two windows of before
-/// that loss, is the only other limit.
+/// In congestion avoidance, after the first loss of one in 200 packets, where the window between
+/// two samples is little larger than in them. The send buffer, which has grown to two windows of
+/// before that loss, is the only other limit.
 #[test]
 fn a_subflow_has_at_most_a_window_and_a_burst_of_unsent_data() {
     if !can_load() {

@@ -2,9 +2,9 @@
 //! arrive too late, and limit its unsent data. `crates/kernel/kernel/bpf/hold.h` says why, and has
 //! the names and constants.
 //!
-//! A held path has a pacing rate of 0, so that the scheduler leaves it out, and is probed once per
-//! second by TCP's keepalive. The program decides anew at the end of each round trip, at a loss, and
-//! at each answer. Paths of 1 ms and more are paced, shorter ones left to Linux.
+//! A held path has a pacing rate of 0, so that the scheduler leaves it out, and is probed once
+//! per second by TCP's keepalive. The program decides anew at the end of each round trip, at a
+//! loss, and at each answer. Paths of 1 ms and more are paced, shorter ones left to Linux.
 
 use anabranch_control::AnyController;
 use anabranch_net::Time;
