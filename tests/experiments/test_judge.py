@@ -356,7 +356,7 @@ def test_dctcp_does_not_run_as_reno_and_the_warnings_are_told(anabranch: Anabran
 
 
 def test_a_rule_that_takes_a_mark_as_a_loss_coexists_with_scalable_flows() -> None:
-    # The references of the item are Reno and CUBIC, so that LIA over one path, which is Reno, holds.
+    # The references are Reno and CUBIC, and LIA over one path is Reno.
     assert judge("lia", ["l4s"], quick=True)["l4s"].result == "holds"
 
 

@@ -91,10 +91,10 @@ fn dctcp_takes_a_loss_as_newreno_does() {
     assert_eq!(controller.phase(0), Phase::Recovery);
 }
 
-/// ABE (RFC 8511, section 3): at a mark ssthresh and window are 0.8 of the window of Reno, here 80 of
-/// 100, and 0.85 of CUBIC's, 85. A loss, and a mark without the parameter, leave Reno 50 and CUBIC
-/// 70; a second mark in the same recovery takes nothing. LIA over two paths leaves 80 of 100, too,
-/// and the other path as it is. BBR ignores marks.
+/// ABE (RFC 8511, section 3): at a mark ssthresh and window are 0.8 of the window of Reno, here 80
+/// of 100, and 0.85 of CUBIC's, 85. A loss, and a mark without the parameter, leave Reno 50 and
+/// CUBIC 70; a second mark in the same recovery takes nothing. LIA over two paths leaves 80 of 100,
+/// too, and the other path as it is. BBR ignores marks.
 #[test]
 fn a_mark_leaves_the_share_of_abe_and_a_loss_what_the_rule_leaves() {
     let after = |spec: &str, event: fn(&mut AnyController, usize)| {
