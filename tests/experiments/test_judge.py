@@ -349,10 +349,15 @@ def test_every_bad_rule_is_found_with_a_counterexample_that_runs(
 def test_dctcp_does_not_run_as_reno_and_the_warnings_are_told(anabranch: Anabranch) -> None:
     # Beside Reno in one queue that marks, DCTCP has several times as much: its alpha is the share
     # of marks, Reno halves at each. With tcp.ecn = true both have the same.
-    done = anabranch("judge", "dctcp", "--quick", "--items", "ecn", "--json")
+    done = anabranch("judge", "dctcp", "--quick", "--items", "ecn,l4s", "--json")
     assert 'anabranch: warning: dctcp needs tcp.ecn = "accurate"' in done.stderr
     found = {one["item"]: one["result"] for one in json.loads(done.stdout)["answers"]}
-    assert found["ecn"] == "fails"
+    assert found["ecn"] == found["l4s"] == "fails"
+
+
+def test_a_rule_that_takes_a_mark_as_a_loss_coexists_with_scalable_flows() -> None:
+    # The references are Reno and CUBIC, and LIA over one path is Reno.
+    assert judge("lia", ["l4s"], quick=True)["l4s"].result == "holds"
 
 
 def test_a_warning_of_run_names_the_items_that_it_concerns() -> None:

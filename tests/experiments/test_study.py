@@ -16,12 +16,14 @@ from anabranch.scenario import ScenarioError, rules
 from conftest import Anabranch
 from experiments.tiny import STUDY, write
 
-EIGHT = [
+STUDIES = [
     "applications",
     "bdp",
     "carriers",
     "dynamics",
+    "l4s",
     "loss",
+    "pooling",
     "satellite",
     "schedulers",
     "shared",
@@ -168,7 +170,7 @@ def test_the_list_names_question_backends_sources_and_what_is_missing(
     anabranch: Anabranch,
 ) -> None:
     listed = json.loads(anabranch("study", "list", "--json").stdout)
-    assert [one["study"] for one in listed] == EIGHT
+    assert [one["study"] for one in listed] == STUDIES
     for one in listed:
         assert one["question"].endswith("?")
         assert one["sources"]
@@ -195,7 +197,7 @@ def test_an_unclear_choice_is_one_line_with_a_remedy(
     assert "expected" in run.stderr
 
 
-@pytest.mark.parametrize("name", EIGHT)
+@pytest.mark.parametrize("name", STUDIES)
 @pytest.mark.parametrize("quick", [True, False])
 def test_every_scenario_of_a_study_is_valid(name: str, quick: bool) -> None:
     study = folder.open_study(name)
@@ -210,7 +212,7 @@ def test_every_scenario_of_a_study_is_valid(name: str, quick: bool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EIGHT)
+@pytest.mark.parametrize("name", STUDIES)
 def test_every_study_measures_and_draws(name: str) -> None:
     found = outcome.study(name, ["reno", "lia"], quick=True)
     assert not found.failures

@@ -115,6 +115,7 @@ FEATURES = {
     },
     "a media source": {"flows[0].workload": "{ media = { rate_mbps = 1 } }"},
     "a packet size of its own": {"flows[0].packet_bytes": "900"},
+    "another backoff at marks (beta_ecn)": {"flows[0].algorithm": "lia:beta_ecn=0.8"},
     "a way back over links (back)": {"flows[0].paths": "[{ links = ['L'], back = ['L'] }]"},
 }
 TRACES = {

@@ -69,6 +69,7 @@ features! {
     Messages = "a workload of messages", "flows.*.workload", on: PACKETS;
     Media = "a media source", "flows.*.workload", on: VIRTUAL;
     PacketBytes = "a packet size of its own", "flows.*.packet_bytes", on: SIM;
+    Abe = "another backoff at marks (beta_ecn)", "flows.*.algorithm", on: VIRTUAL;
     WayBack = "a way back over links (back)", "flows.*.paths", on: PACKETS;
 }
 
@@ -144,6 +145,12 @@ fn of_flow(flow: &Flow, own_size: bool) -> Vec<Feature> {
     };
     let has_way_back = flow.paths.iter().any(|path| !path.back.is_empty());
     let size = own_size.then_some(Feature::PacketBytes);
+    let abe = flow.algorithm.beta_ecn().map(|_| Feature::Abe);
     let back = has_way_back.then_some(Feature::WayBack);
-    workload.into_iter().chain(size).chain(back).collect()
+    workload
+        .into_iter()
+        .chain(size)
+        .chain(abe)
+        .chain(back)
+        .collect()
 }

@@ -21,7 +21,8 @@ impl Scenario {
         let sizes = flows().filter_map(|(i, flow)| size_warning(i, flow));
         let ways = flows().flat_map(|(i, flow)| self.way_back_warnings(i, flow));
         let marks = flows().filter_map(|(i, flow)| self.marks_warning(i, flow));
-        let found = times.chain(sizes).chain(ways).chain(marks);
+        let abe = flows().filter_map(|(i, flow)| self.beta_ecn_warning(i, flow));
+        let found = times.chain(sizes).chain(ways).chain(marks).chain(abe);
         let found = found.chain(self.load_warnings());
         let found = found.chain(self.link_warnings());
         found
@@ -60,6 +61,14 @@ impl Scenario {
                 "{key}: {name} reduces by the share of marks that acknowledgements count, and \
                  without it halves its window as reno does: set tcp.ecn = \"accurate\""
             )
+        })
+    }
+
+    /// Warns of a share that is left at marks where there are none.
+    fn beta_ecn_warning(&self, i: usize, flow: &Flow) -> Option<String> {
+        (flow.algorithm.beta_ecn().is_some() && self.tcp.ecn == Ecn::Off).then(|| {
+            let key = Key::root("flows").index(i).key("algorithm");
+            format!("{key}: beta_ecn has no effect without marks: set tcp.ecn = true")
         })
     }
 

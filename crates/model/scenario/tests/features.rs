@@ -120,6 +120,12 @@ const EXAMPLES: &[(Feature, &str, &str, &str)] = &[
         "flows.user.packet_bytes",
     ),
     (
+        Feature::Abe,
+        "flows[0].algorithm",
+        "lia:beta_ecn=0.8",
+        "flows.user.algorithm",
+    ),
+    (
         Feature::WayBack,
         "flows[0].paths",
         "[{ links = ['L'], back = ['L'] }]",

@@ -135,7 +135,7 @@ fn files_that_arrive_faster_than_the_links_are_a_warning() {
 }
 
 #[test]
-fn a_scalable_rule_whose_marks_are_not_counted_is_a_warning() {
+fn a_rule_that_needs_marks_and_has_none_is_a_warning() {
     let with = |algorithm: &str, ecn: &str| {
         let text = format!(
             "algorithm = '{algorithm}'\nmeasure.duration_s = 60\ntcp.ecn = {ecn}\n\
@@ -154,4 +154,8 @@ fn a_scalable_rule_whose_marks_are_not_counted_is_a_warning() {
         assert_eq!(with("reno", ecn), [""; 0]);
     }
     assert_eq!(with("dctcp", "'accurate'"), [""; 0]);
+    let warning = "marks.toml: flows[0].algorithm: beta_ecn has no effect without marks: set \
+                   tcp.ecn = true";
+    assert_eq!(with("reno:beta_ecn=0.8", "false"), [warning]);
+    assert_eq!(with("reno:beta_ecn=0.8", "true"), [""; 0]);
 }

@@ -129,6 +129,10 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Fault> {
         Err(_) if has_it(tunnel) => None,
         Err(message) => return vec![key.key("algorithm").fault(message)],
     };
+    if rule.as_ref().is_some_and(|rule| rule.beta_ecn().is_some()) {
+        let message = "beta_ecn has no effect: tunnels have no ECN: omit it";
+        return vec![key.key("algorithm").fault(message)];
+    }
     let Some(itcp) = &tunnel.itcp else {
         return Vec::new();
     };

@@ -16,9 +16,13 @@ use crate::model::number::{Count, JitterUs, PacketBytes, PositiveOrInfinite, Tim
 /// The third number of `net.ipv4.tcp_rmem` in distributions.
 pub const DISTRIBUTIONS_RMEM_MAX_BYTES: f64 = (6 << 20) as f64;
 
-/// Declares the keys: `name: Type = value;`, with `, linux: value` where that profile has another.
+/// Declares the keys: `name: Type = value;`, with `, linux: value` where profiles of Linux have
+/// another, and `, linux_7_0: value` where that of Linux 7.0 has one of its own.
 macro_rules! keys {
-    ($($(#[$doc:meta])* $key:ident: $Type:ty = $rfc:expr $(, linux: $linux:expr)?;)+) => {
+    ($(
+        $(#[$doc:meta])* $key:ident: $Type:ty = $rfc:expr
+        $(, linux: $linux:expr)? $(, linux_7_0: $newer:expr)?;
+    )+) => {
         /// How endpoints behave; the same for every flow of a scenario.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Tcp {
@@ -28,8 +32,11 @@ macro_rules! keys {
         impl Tcp {
             /// The values of a profile.
             pub fn of(profile: Profile) -> Tcp {
-                let linux = profile == Profile::Linux;
-                Tcp { $($key: value(linux, $rfc, [$($linux)?]),)+ }
+                let linux = profile != Profile::Rfc;
+                let newer = profile == Profile::Linux70;
+                Tcp {
+                    $($key: value(newer, value(linux, $rfc, [$($linux)?]), [$($newer)?]),)+
+                }
             }
         }
 
@@ -80,9 +87,9 @@ impl Tcp {
     }
 }
 
-/// The value of a key in a profile: Linux' own, if it has one.
-fn value<T, const OWN: usize>(linux: bool, rfc: T, own: [T; OWN]) -> T {
-    own.into_iter().find(|_| linux).unwrap_or(rfc)
+/// The value of a key in a profile: its own, if it has one.
+fn value<T, const OWN: usize>(has_own: bool, other: T, own: [T; OWN]) -> T {
+    own.into_iter().find(|_| has_own).unwrap_or(other)
 }
 
 keys! {
@@ -122,8 +129,9 @@ keys! {
     /// Packets may be marked instead of dropped by links with RED, CoDel, FQ-CoDel, PIE or DualPI2,
     /// and a mark reduces the window as a loss does, at most once per round trip (RFC 3168;
     /// docs/reference/queues.md). With "accurate" acknowledgements count the marked packets
-    /// (AccECN, RFC 9768), which `dctcp` needs; on `kernel` if Linux has it. Default: false.
-    ecn: Ecn = Ecn::Off;
+    /// (AccECN, RFC 9768), which `dctcp` needs; on `kernel` if Linux has it. Default: false;
+    /// profile `linux-7.0`: "accurate".
+    ecn: Ecn = Ecn::Off, linux_7_0: Ecn::Accurate;
     /// Receive buffer of a connection, packets, shared by its paths (RFC 8684). Default: 100000.
     receive_buffer_packets: Count = Count::constant(100_000);
     /// On sim and kernel: the largest receive buffer of a connection, bytes (`net.ipv4.tcp_rmem`),
@@ -187,11 +195,15 @@ pub enum Profile {
     /// the RTT by less than 1 s causes no spurious timeout.
     #[default]
     Rfc,
-    /// A machine's stack. Linux 6: `min_rto_ms = 200` with `rto_floor = "variance"`, undo of
+    /// A machine's stack, Linux 6.18: `min_rto_ms = 200` with `rto_floor = "variance"`, undo of
     /// spurious timeouts, delayed ACKs with quick ACKs, RACK with tail loss probes, Linux'
     /// scheduler, the programs of `anabranch-kernel` (`kernel_programs`), receive buffers of 6 MB
     /// (`rmem_max_bytes`), and a host that is not a clock: `host_jitter_us = 100`.
     Linux,
+    /// As `linux`, with the default of Linux 7.0: connections negotiate accurate ECN
+    /// (`ecn = "accurate"`).
+    #[serde(rename = "linux-7.0")]
+    Linux70,
 }
 
 /// Quantity that `min_rto_ms` bounds.
