@@ -185,20 +185,6 @@ def test_what_cannot_fail_counts_only_if_it_fails(
     assert failed.in_words.startswith("RFC 9743: 0 hold, 1 fail, 0 not tested; ")
 
 
-def test_what_is_stored_does_not_run_again(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = judge("lia", ["victim"], store=tiny / "kept")
-    judge("olia", ["victim"], store=tiny / "kept")
-
-    def never(*_: object) -> bytes:
-        raise AssertionError("it runs again")
-
-    monkeypatch.setattr("anabranch.sweeps.execute.run_point", never)
-    again = judge("lia", ["victim"], store=tiny / "kept")
-    assert again.as_dict() == first.as_dict()
-    with pytest.raises(AssertionError, match="it runs again"):
-        judge("balia", ["victim"], store=tiny / "kept")
-
-
 def test_rules_in_one_store_keep_each_others_points(
     tiny: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -289,15 +275,6 @@ def test_a_mistake_is_one_line(arguments: list[str], message: str, anabranch: An
     assert run.returncode == 2
     assert message in run.stderr
     assert len(run.stderr.splitlines()) == 1
-
-
-def test_a_directory_with_files_is_refused_before_a_run(tiny: Path, anabranch: Anabranch) -> None:
-    (tiny / "out").mkdir()
-    (tiny / "out" / "mine").write_text("")
-    run = anabranch("judge", "lia", "--out", tiny / "out")
-    assert run.returncode == 2
-    assert "not empty" in run.stderr
-    assert run.stdout == ""
 
 
 SUBTLE = {

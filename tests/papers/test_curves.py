@@ -9,12 +9,12 @@ import pytest
 
 from anabranch import Result
 from anabranch.papers import curves
+from anabranch.papers.case import Case
 from anabranch.papers.curves import Curve, Drawing, Panel
-from anabranch.papers.entries.case import Case
-from anabranch.papers.entries.figures import Figure
-from anabranch.papers.entries.published import Metric
+from anabranch.papers.figures import Figure
 from anabranch.papers.html import Pictures
 from anabranch.papers.report import Item, Report
+from anabranch.papers.suite import Metric
 from anabranch.typed_toml import Where, read
 from conftest import blank_report
 

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from anabranch.papers import folder, reproduce
-from anabranch.papers.entries.case import Case
 from anabranch.papers.predictions import FIXED_POINT, OPTIMUM, predictions
 from anabranch.papers.report import Report, Row
 
@@ -81,7 +80,6 @@ coupled = "OLIA"
 """
 
 PUBLISHED = """
-[paper]
 name = "Sixth"
 title = "A sixth paper"
 source = "nowhere, 2026"
@@ -95,7 +93,7 @@ computed_optimum = "computed here"
 [items.table1]
 title = "Goodput"
 place = "Table 1"
-[items.table1.mbps]
+[items.table1.printed.mbps]
 published = { "mbps2.lia" = 2.0, "mbps4.lia" = 1000 }
 
 [items.figure1]
@@ -234,9 +232,3 @@ def test_its_figures_are_drawn(report: Report) -> None:
 @pytest.mark.usefixtures("tiny")
 def test_a_paper_that_asks_for_none_has_no_predictions() -> None:
     assert predictions(folder.open_paper("tiny")) == []
-
-
-def test_a_case_is_renamed_in_one_way() -> None:
-    case = Case("s4.mbps10.lia")
-    assert case.renamed("two.{case}") == "two.s4.mbps10.lia"
-    assert case.renamed("mean.{algorithm}") == "mean.lia"

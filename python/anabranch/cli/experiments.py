@@ -1,12 +1,15 @@
-"""`anabranch study`, `judge` and `harm`: suites of experiments, their tables and directories."""
+"""`anabranch study`, `judge`, `harm`, `reproduce`, `agree`: experiments, as tables and files."""
 
 import sys
 from collections.abc import Callable
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.padding import Padding
 from rich.text import Text
 
 from anabranch.cli import tables
@@ -24,6 +27,7 @@ from anabranch.cli.options import (
     out_option,
     overrides,
 )
+from anabranch.cli.tables import STDOUT, Grid, new_table
 from anabranch.files import output, refuse_full
 from anabranch.formats import latex_table, markdown_table
 from anabranch.record import check as check_record
@@ -33,6 +37,9 @@ from anabranch.scenario import ScenarioError, rules
 if TYPE_CHECKING:
     from anabranch.experiments.outcome import Outcome
     from anabranch.experiments.suite import Suite
+    from anabranch.papers.agreement import Agreement
+    from anabranch.papers.judge import Claim
+    from anabranch.papers.report import Item, Report, Score, Summary
 
 FAILED, UNDECIDED = 1, 3
 """Exit codes: an item fails, or a run has failed; an item of the RFC is undecided (--strict)."""
@@ -43,6 +50,7 @@ On = Annotated[
 ]
 Out = Annotated[Path | None, out_option("Write report, data and manifest to DIR.")]
 Seeds = Annotated[Any, looks_option()]
+Latex = Annotated[bool, typer.Option("--latex", help="Print the tables for LaTeX.")]
 
 # Suites are imported where they are used, because pandas and Matplotlib are slow to load.
 
@@ -52,6 +60,8 @@ def register(app: typer.Typer) -> None:
     app.command("study")(study_command)
     app.command("judge")(judge_command)
     app.command("harm")(harm_command)
+    app.command("reproduce")(reproduce_command)
+    app.command("agree")(agree_command)
 
 
 def study_command(
@@ -221,7 +231,7 @@ def harm_command(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the table in Markdown.")
     ] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Print the table for LaTeX.")] = False,
+    latex: Latex = False,
 ) -> None:
     """Compare rules over two paths with the best single path: where does the second one harm?
 
@@ -244,6 +254,100 @@ def harm_command(
     (found,) = _each("harm", {"": out}, lambda _, **progress: one(**progress), *how)
     if as_json:
         tables.print_json(found.as_dict())
+
+
+def reproduce_command(
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help="A folder of papers/, such as olia, or all.")
+    ],
+    quick: Quick = False,
+    out: Out = None,
+    force: Force = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Print every number and claim, not only the summary."),
+    ] = False,
+    as_json: Json = False,
+    latex: Latex = False,
+    jobs: Jobs = None,
+    store: Store = None,
+    record: Record = None,
+) -> None:
+    """Reproduce a paper: published, measured and theoretical numbers, and a verdict on each claim.
+
+    Exits with 1 if a claim fails and no reason for it is recorded (`not_reproduced`).
+
+    Examples:
+
+        anabranch reproduce olia --quick --out results/olia
+
+        anabranch reproduce olia --latex > olia.tex
+
+        anabranch reproduce all --out results/papers --record papers.csv
+    """
+    from anabranch.papers import reproduce
+    from anabranch.papers.report import Summary
+
+    check_record(record, "paper", "claim")
+    every = paper == "all"
+    run = reproduce.reproduce_all if every else partial(reproduce.reproduce, paper)
+    with tables.progress(f"reproduce {paper}") as progress:
+        report: Report | Summary = run(quick, out, progress, force, store, jobs)
+    if latex and not as_json:
+        print(report.latex())
+    else:
+        show: Callable[..., None] = _summary if every else _report
+        tables.answer(report, as_json, partial(show, verbose=verbose))
+    if out:
+        note(f"The report is in {out / ('index.html' if every else 'report.html')}")
+    if record:
+        written = report if isinstance(report, Summary) else Summary([report], report.command)
+        update(record, written.record(), names=2, whole=1, anew=every)
+    if report.failed:
+        raise typer.Exit(FAILED)
+
+
+def agree_command(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A folder of papers/.")],
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on", metavar="A,B,...", help="Backends; the others are compared with the first."
+        ),
+    ] = "sim,equilibrium",
+    jobs: Jobs = None,
+    out: Annotated[Path | None, out_option("Write agreement.md and .json to DIR.")] = None,
+    force: Force = False,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The agreement.json of an earlier run, whose columns are added."
+        ),
+    ] = None,
+    settings: Set = None,
+    store: Store = None,
+    record: Record = None,
+    as_json: Json = False,
+) -> None:
+    """Run some of a paper's cases on several backends: do they agree?
+
+    Example:
+
+        anabranch agree olia --on sim,equilibrium,kernel --out results/olia-agreement
+
+        anabranch agree olia --on sim,equilibrium --beside results/olia-kernel/agreement.json
+
+        anabranch agree olia --on sim --set tcp.scheduler=linux
+    """
+    from anabranch.papers import agreement
+
+    with tables.progress(f"agree {paper}") as progress:
+        values, backends = overrides(settings), names(on, "--on")
+        how = (out, jobs, progress, beside, values, force, store)
+        agreed = agreement.agree(paper, backends, *how)
+    if record:
+        record.write_text(agreed.record(), encoding="utf-8")
+    tables.answer(agreed, as_json, _agreement)
 
 
 def _each(
@@ -285,13 +389,11 @@ def _each(
 
 def _study(found: "Outcome", _: Path | None) -> None:
     (rule, *heads), rows = found.in_cells()
-    table = tables.new_table(rule, right=heads)
-    for row in rows:
-        table.add_row(*row)
-    count = len(found.seeds)
-    seeds = "one seed" if count == 1 else f"mean ± 95 % interval over {count} seeds"
-    heading = f"{found.suite.name}: {found.suite.entries.title}, on {found.backend}, {seeds}"
-    tables.STDOUT.print(heading, "", table, "", found.verdict, "", sep="\n", soft_wrap=False)
+    table = new_table(rule, right=heads, rows=rows)
+    several = "mean ± 95 % interval over " if len(found.seeds) > 1 else ""
+    what = f"{found.suite.entries.title}, on {found.backend}"
+    heading = f"{found.suite.name}: {what}, {several}{found.over}"
+    STDOUT.print(heading, "", table, "", found.verdict, "", sep="\n", soft_wrap=False)
 
 
 def _list(studies: "list[Suite]", as_json: bool) -> None:
@@ -310,11 +412,11 @@ def _list(studies: "list[Suite]", as_json: bool) -> None:
             ]
         )
         return
-    table = tables.new_table("study", "question", "on", "sources")
+    table = new_table("study", "question", "on", "sources")
     for one in studies:
         sources = "\n".join(f"{source.work} ({source.year})" for source in one.entries.sources)
         table.add_row(one.name, one.entries.question, ", ".join(one.entries.on), sources)
-    tables.STDOUT.print(table)
+    STDOUT.print(table)
 
 
 def _judgement(found: "Outcome", place: Path | None) -> None:
@@ -322,22 +424,21 @@ def _judgement(found: "Outcome", place: Path | None) -> None:
     from anabranch.experiments.report import COUNTEREXAMPLES
 
     assert found.subject is not None
-    table = tables.new_table("", "result", "item: what was found")
+    table = new_table("", "result", "item: what was found")
     for one in found.answers:
         says = one.says + (f" ({one.state})" if one.state else "")
         where = "" if one.item.section in ("0", "theory") else one.item.section
         result = one.result if one in found.counted else f"({one.result})"
         table.add_row(where, result, f"{one.item.title}: {says}")
-    form = ", quick form" if found.quick else ""
     looks = ", ".join(map(str, found.looks))
-    heading = f"{found.subject.name}, RFC {found.suite.entries.rfc}, {looks} seeds{form}"
-    tables.STDOUT.print(heading, "", table, "", found.in_words, sep="\n", soft_wrap=False)
+    heading = f"{found.subject.name}, RFC {found.suite.entries.rfc}, {looks} seeds{found.form}"
+    STDOUT.print(heading, "", table, "", found.in_words, sep="\n", soft_wrap=False)
     files = [one.name for one in found.answers if one.counterexample]
     if files and place:
         command = again_command(found.subject, place / COUNTEREXAMPLES / f"{files[0]}.toml")
-        tables.STDOUT.print(f"A counterexample again: {command}")
+        STDOUT.print(f"A counterexample again: {command}")
     elif files:
-        tables.STDOUT.print("With --out DIR each counterexample is a scenario that runs again.")
+        STDOUT.print("With --out DIR each counterexample is a scenario that runs again.")
 
 
 def _again(rule: str, file: Path, as_json: bool) -> None:
@@ -347,11 +448,9 @@ def _again(rule: str, file: Path, as_json: bool) -> None:
     if as_json:
         tables.print_json([one.as_dict() for one in numbers])
     else:
-        table = tables.new_table("measure", "number and bound", "result")
-        for one in numbers:
-            words = "within" if one.margin >= 1 else "beyond"
-            table.add_row(one.measure.label, one.in_words, words)
-        tables.STDOUT.print(table)
+        said = {True: "within", False: "beyond"}
+        rows = [(one.measure.label, one.in_words, said[one.margin >= 1]) for one in numbers]
+        STDOUT.print(new_table("measure", "number and bound", "result", rows=rows))
     if any(one.margin < 1 for one in numbers):
         raise typer.Exit(FAILED)
 
@@ -365,7 +464,7 @@ def _harm(found: "Outcome", form: str) -> None:
     if form == "latex":
         print(latex_table(pd.DataFrame(rows, columns=heads)))
         return
-    table = tables.new_table(*heads)
+    table = new_table(*heads)
     bold = []
     for row in rows:
         failing = [row[0] in harmed[rule] for rule in found.rules]
@@ -375,15 +474,133 @@ def _harm(found: "Outcome", form: str) -> None:
     if form == "markdown":
         print(*markdown_table(heads, bold), sep="\n")
     else:
-        tables.STDOUT.print(table)
-    over = "one seed" if len(found.seeds) == 1 else f"{len(found.seeds)} seeds"
+        STDOUT.print(table)
     said = ", ".join(f"{name} {len(cases)}" for name, cases in harmed.items())
     unsure = {name: sum(one.rule == name for one in found.of("undecided")) for name in harmed}
     counts = ", ".join(f"{name} {count}" for name, count in unsure.items())
-    undecided = f"Undecided (?) by {over}: {counts}; more seeds decide more."
-    tables.STDOUT.print(
+    undecided = f"Undecided (?) by {found.over}: {counts}; more seeds decide more."
+    STDOUT.print(
         f"\nGoodput in Mbps, and relative to the best single path, with Reno; means over "
-        f"{over}. Cells of {len(rows)} below 0.95: {said}. "
+        f"{found.over}. Cells of {len(rows)} below 0.95: {said}. "
         f"{undecided if any(unsure.values()) else 'No cell is undecided.'}",
         soft_wrap=True,
     )
+
+
+STYLES = {
+    "holds": "green",
+    "undecided": "yellow",
+    "fails": "bold red",
+    "not reproduced": "yellow",
+    "not comparable": "dim",
+    "needs human judgement": "dim",
+}
+
+
+def _report(report: "Report", verbose: bool = False) -> None:
+    """A paper's scores and the claims that do not hold; before these, if `verbose`, all of it."""
+    STDOUT.print(Text(f"{report.title} ({report.source})", style="bold"))
+    if verbose:
+        _everything(report)
+    STDOUT.print("", _scores(report), "", sep="\n")
+    for claim in (claim for claim in report.claims if claim.verdict != "holds"):
+        _claim(claim)
+    for name, choice in report.choices.items():
+        holding = ", ".join(claim.id for claim in report.resting_on(name)) or "none"
+        STDOUT.print(Text(f"Chosen after results were seen ({choice.when}): {choice.text}"))
+        _indented(f"Claims that hold only so: {holding}. {choice.otherwise}\n")
+    STDOUT.print(Text(f"{report.name}: {report.tally()}.", style="bold"))
+    if report.failed and report.command.endswith("--quick"):
+        STDOUT.print(Text("A claim that fails here may hold in full runs, without --quick."))
+    if not verbose:
+        STDOUT.print(Text("All numbers and claims: --verbose, or the report that --out writes."))
+
+
+def _everything(report: "Report") -> None:
+    """Published and measured numbers, claims and statements."""
+    for item in report.items:
+        if item.tables:
+            STDOUT.print(Text(f"\n{item.title} ({item.place})\n"))
+            STDOUT.print(_numbers(report, item))
+    STDOUT.print(Text("\nClaims\n"))
+    for claim in report.claims:
+        _claim(claim)
+    if report.statements:
+        STDOUT.print(Text("What the paper states, tested by calculation\n"))
+        tables.statements(report.statements)
+
+
+def _scores(report: "Report") -> Grid:
+    """The verdicts and near numbers of each table and figure, without columns that are empty."""
+    from anabranch.papers.report import COLUMNS
+
+    rows = [[Text(item.title), *_score(item.score)] for item in report.scored]
+    rows.append([Text("all"), *_score(report.score)])
+    heads = ["", *COLUMNS]
+    kept = [i for i in range(len(heads)) if any(row[i].plain for row in rows)]
+    table = new_table("", right=[heads[i] for i in kept[1:]])
+    for row in rows:
+        table.add_row(*(row[i] for i in kept), end_section=row is rows[-2])
+    return table
+
+
+def _summary(summary: "Summary", verbose: bool = False) -> None:
+    """The score of each paper, claims that fail; before these, if `verbose`, of every table."""
+    from anabranch.papers.report import COLUMNS
+
+    table = new_table("", "table or figure", right=COLUMNS, keys=2)
+    for report in summary.reports if verbose else ():
+        table.add_section()
+        for item in report.scored:
+            name = report.name if item is report.scored[0] else ""
+            table.add_row(name, item.title, *_score(item.score))
+    table.add_section()
+    for report in summary.reports:
+        table.add_row(report.name, "all", *_score(report.score))
+    table.add_row("all", "", *_score(summary.score))
+    STDOUT.print(table)
+    for claim in summary.failed:
+        STDOUT.print(Text(f"{claim.id} fails: {claim.text} {claim.because}", style="bold red"))
+    if not verbose:
+        STDOUT.print(Text("\nEvery table and figure: --verbose, or the report that --out writes."))
+
+
+def _agreement(agreement: "Agreement") -> None:
+    """A table per metric: the numbers of each backend."""
+    for (first, *others), rows in agreement.tables():
+        STDOUT.print(new_table(first, right=others, rows=rows))
+
+
+def _numbers(report: "Report", item: "Item") -> Grid:
+    (_, _, *right), rows = report.in_cells(item)
+    grid = new_table("", right=right)
+    for metric, of_metric in groupby(rows, itemgetter(0)):
+        grid.add_row(Text(metric, "bold"))
+        for _, *cells in of_metric:
+            grid.add_row(*cells)
+        grid.add_section()
+    return grid
+
+
+def _claim(claim: "Claim") -> None:
+    """A claim with its verdict, the numbers compared, and the reason why it is not reproduced."""
+    verdict = Text(claim.verdict, style=STYLES[claim.verdict])
+    STDOUT.print(Text.assemble((claim.id, "bold"), ": ", verdict))
+    _indented(f"Ours: {claim.text}" if claim.own else claim.text)
+    _indented(claim.because)
+    if claim.reason:
+        _indented(f"Reason: {claim.reason}")
+    if claim.rests_on:
+        _indented(f"Rests on: {', '.join(claim.rests_on)}")
+    STDOUT.print()
+
+
+def _indented(text: str) -> None:
+    STDOUT.print(Padding(Text(text), (0, 0, 0, 2), expand=False))
+
+
+def _score(score: "Score") -> list[Text]:
+    from anabranch.papers.report import COLUMNS
+
+    pairs = zip(COLUMNS, score.cells, strict=True)
+    return [Text(cell, style=STYLES.get(column, "")) for column, cell in pairs]

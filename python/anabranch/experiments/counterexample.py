@@ -121,14 +121,11 @@ def at(
     for cell in cells:
         if reason := runs.failure(cell, seeds):
             raise ScenarioError(reason)
-
-    def values(cell: Cell) -> dict[int, float]:
-        return {seed: float(runs.value(cell, seed, measure) or 0.0) for seed in seeds}
-
     each = like.each if isinstance(like, Number) else False
     rest = (Looks.one(len(seeds)), each, not BACKENDS[network.on].random)
-    references = {name: values(cell) for name, cell in others.items()}
-    return Number(measure, bound, network, rule, values(cells[0]), references, *rest)
+    own, *found = (runs.by_seed(cell, seeds, measure) for cell in cells)
+    references = dict(zip(others, found, strict=True))
+    return Number(measure, bound, network, rule, own, references, *rest)
 
 
 def shortened(subject: Subject, control: str, number: Number) -> tuple[Number, bool]:

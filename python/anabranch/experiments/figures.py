@@ -74,10 +74,7 @@ def _panels(
 
 
 def _caption(outcome: Outcome) -> str:
-    count = len(outcome.seeds)
-    seeds = "one seed" if count == 1 else f"{count} seeds"
-    form = ", quick form" if outcome.quick else ""
-    return f"{outcome.suite.entries.title}: {outcome.backend}, {seeds}{form}"
+    return f"{outcome.suite.entries.title}: {outcome.backend}, {outcome.over}{outcome.form}"
 
 
 def _curve(outcome: Outcome, drawing: Curve) -> Figure:

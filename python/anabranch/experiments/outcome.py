@@ -58,6 +58,16 @@ class Outcome:
     subject: Subject | None = None
     """The rule that is judged."""
 
+    @property
+    def over(self) -> str:
+        """The number of seeds, in words."""
+        return "one seed" if len(self.seeds) == 1 else f"{len(self.seeds)} seeds"
+
+    @property
+    def form(self) -> str:
+        """Words for the quick form, as the end of a phrase."""
+        return ", quick form" if self.quick else ""
+
     def of(self, result: str) -> list[Answer]:
         """The answers with this result."""
         return [one for one in self.answers if one.result == result]

@@ -200,15 +200,10 @@ class Trial:
             bound, each = _multiple(bound), True
         elif block.reference is not None:
             each = block.reference.than == "each"
-
-        def values(cell: Cell) -> dict[int, float]:
-            found = {seed: self.runs.value(cell, seed, wanted) for seed in seeds}
-            return {seed: value for seed, value in found.items() if value is not None}
-
         certain = not BACKENDS[block.on].random
         looks = Looks.one(1) if certain else self.looks
-        references = {name: values(cell) for name, cell in cells.items()}
-        own = values(network.rules[rule])
+        own = self.runs.by_seed(network.rules[rule], seeds, wanted)
+        references = {name: self.runs.by_seed(cell, seeds, wanted) for name, cell in cells.items()}
         return Number(wanted, bound, network, rule, own, references, looks, each, certain)
 
     def failure(self, name: str, rule: str) -> str | None:

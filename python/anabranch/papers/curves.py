@@ -1,6 +1,6 @@
 """The curves of a paper's figures: over time, over a swept value, the tail of a distribution.
 
-An item's `figures` in `experiments.toml` define them (`entries/figures.py`). This module computes
+An item's `figures` in `experiments.toml` define them (`figures.py`). This module computes
 their numbers; `html.py` draws them.
 """
 
@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from anabranch.experiments.samples import over_time
-from anabranch.papers.entries.case import Case
-from anabranch.papers.entries.figures import Line, Series, Sweep, Tail
-from anabranch.papers.entries.published import Metric
+from anabranch.papers.case import Case
+from anabranch.papers.figures import Line, Series, Sweep, Tail
+from anabranch.papers.suite import Metric
 from anabranch.quantities.table import rows
 from anabranch.quantities.tails import ccdf, tail_fit
 from anabranch.result import Result, between

@@ -1,4 +1,4 @@
-"""Reports as self-contained HTML files: no scripts, fonts or other hosts."""
+"""A report as a self-contained page, with its figures as SVG in light and dark colours."""
 
 import io
 import re
@@ -19,13 +19,9 @@ from anabranch.experiments.pages import render
 from anabranch.figures import style
 from anabranch.figures.network import topology
 from anabranch.figures.style import Marker
+from anabranch.papers.case import Case
 from anabranch.papers.curves import Curve, Drawing, Panel
-from anabranch.papers.entries.case import Case
 from anabranch.papers.report import NEAR, OFF, Item, Report, Row, Table, measured
-from anabranch.papers.summary import COLUMNS, Summary, cells
-
-# Figures of a report as inline SVG, in the page's light and dark colours.
-
 
 INK, RULE = style.PAGE_INK, style.PAGE_RULE
 
@@ -320,10 +316,3 @@ def html(report: Report) -> str:
         networks=networks,
         colours=pictures.colours,
     )
-
-
-def index(summary: Summary) -> str:
-    """The index page with links to the pages of all papers."""
-    total = sum(summary.score.counts.values())
-    names = {"summary": summary, "total": total, "columns": COLUMNS, "cells": cells}
-    return render("index.html.j2", **names, colours=[])

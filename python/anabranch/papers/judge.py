@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from anabranch.experiments import decision
 from anabranch.experiments.decision import Array, Looks, Margin, Parts
-from anabranch.papers.entries.checks import (
+from anabranch.papers.checks import (
     ByHand,
     ByStatement,
     Check,
@@ -20,7 +21,7 @@ from anabranch.papers.entries.checks import (
     Number,
     Numbers,
 )
-from anabranch.papers.entries.claims import Stated
+from anabranch.papers.suite import Stated
 from anabranch.scenario import ScenarioError
 from anabranch.statements.statement import WORDS, Statement
 
@@ -111,15 +112,12 @@ class Verdict(StrEnum):
     """The claim has no numerical check."""
 
 
-@dataclass(frozen=True)
-class Judgement:
+class Judgement(NamedTuple):
     """A verdict and the numbers behind it, in one line."""
 
     verdict: Verdict
     because: str
-    """The numbers compared; for a claim without a check, its note."""
     seeds_to_decide: float | None = None
-    """If undecided: the number of seeds that would decide, infinity for more than 1000."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,7 @@ class Claim:
     """The reason for the width of the check's band."""
     verdict: Verdict
     because: str
-    """The numbers compared."""
+    """The numbers compared; for a claim without a check, its note."""
     reason: str = ""
     """Why the claim is not reproduced, found by experiment."""
     own: bool = False
@@ -154,14 +152,14 @@ def judge_claim(
     `statements`: the paper's, tested by calculation. `spread`: how the numbers vary with the seed;
     without it no claim is undecided. Raises `ScenarioError` for a statement that does not exist.
     """
-    found = judge(stated.check, numbers, statements, spread)
-    verdict, reason = found.verdict, stated.not_reproduced
+    verdict, because, seeds = judge(stated.check, numbers, statements, spread)
+    reason = stated.not_reproduced
     if verdict is Verdict.FAILS and reason:
         verdict = Verdict.NOT_REPRODUCED
     elif reason and verdict is not Verdict.UNDECIDED:
         reason = f"Marked as not reproduced, but these runs do not show that: {reason}"
-    own = (reason, stated.own, stated.rests_on, found.seeds_to_decide)
-    return Claim(stated.id, stated.text, stated.band, verdict, found.because, *own)
+    own = (reason, stated.own, stated.rests_on, seeds)
+    return Claim(stated.id, stated.text, stated.band, verdict, because, *own)
 
 
 def judge(

@@ -9,13 +9,14 @@ for a case without a number.
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.papers.entries.case import Case
+from anabranch.papers.case import Case
 from anabranch.typed_toml import Tag, Where
 
 Number: TypeAlias = float | NDArray[np.float64]
@@ -30,19 +31,39 @@ class Missing(Exception):
     """A check needs a number that was neither measured nor published."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Band:
+    """The edges of a value, at least one."""
+
+    min: float = -math.inf
+    max: float = math.inf
+
+    def validate(self, where: Where) -> None:
+        if math.isinf(self.min) and math.isinf(self.max):
+            raise where.at("min").error("missing: a band needs min or max")
+        if self.min > self.max:
+            message = f"expected at most max, {self.max:g}, got {self.min:g}"
+            raise where.at("min").error(message)
+
+    @property
+    def in_words(self) -> str:
+        if math.isinf(self.min):
+            return f"expected at most {self.max:.3g}"
+        if math.isinf(self.max):
+            return f"expected at least {self.min:.3g}"
+        return f"expected {self.min:.3g} to {self.max:.3g}"
+
+
 @dataclass(frozen=True)
 class Order:
-    """The cases ascend; each may be below the previous one by the fraction `slack_rel` of it."""
+    """The cases ascend or, with the direction `decreasing`, descend; each may miss the previous one
+    by the fraction `slack_rel` of it."""
 
     kind: ClassVar = "order"
     metric: str
     cases: tuple[Case, ...]
+    direction: Literal["increasing", "decreasing"] = "increasing"
     slack_rel: float = 0.0
-
-    @property
-    def sign(self) -> int:
-        """1 for ascending, -1 for descending."""
-        return 1
 
     def validate(self, where: Where) -> None:
         if len(self.cases) < 2:
@@ -54,35 +75,24 @@ class Order:
 
     def parts(self, numbers: Numbers) -> Margins:
         values = [_number(numbers, self.metric, case) for case in self.cases]
+        sign = 1 if self.direction == "increasing" else -1
         return [
-            [self.sign * (after - before) + self.slack_rel * np.abs(before)]
+            [sign * (after - before) + self.slack_rel * np.abs(before)]
             for before, after in pairwise(values)
         ]
 
     def because(self, numbers: Numbers) -> str:
         """The cases with the relation of each to the one before, in line."""
-        because = f"{self.cases[0]} {_number(numbers, self.metric, self.cases[0]):.3g}"
-        holds, fails = ("≤", ">") if self.sign > 0 else ("≥", "<")
-        for case, (margin,) in zip(self.cases[1:], self.parts(numbers), strict=True):
-            relation = holds if margin >= 0 else fails
-            because += f" {relation} {case} {_number(numbers, self.metric, case):.3g}"
+        said = [f"{case} {_number(numbers, self.metric, case):.3g}" for case in self.cases]
+        holds, fails = ("≤", ">") if self.direction == "increasing" else ("≥", "<")
+        because = said[0]
+        for one, (margin,) in zip(said[1:], self.parts(numbers), strict=True):
+            because += f" {holds if margin >= 0 else fails} {one}"
         return because + (f", with a slack of {self.slack_rel:.0%}" if self.slack_rel else "")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Monotone(Order):
-    """The cases are monotonic in the direction, with the slack of `order`."""
-
-    kind: ClassVar = "monotone"
-    direction: Literal["increasing", "decreasing"]
-
-    @property
-    def sign(self) -> int:
-        return 1 if self.direction == "increasing" else -1
-
-
 @dataclass(frozen=True)
-class Ratio:
+class Ratio(Band):
     """The ratio of two cases is in the band; `den_metric` is the metric of `den`, if another."""
 
     kind: ClassVar = "ratio"
@@ -90,11 +100,6 @@ class Ratio:
     num: Case
     den: Case
     den_metric: str | None = None
-    min: float = -math.inf
-    max: float = math.inf
-
-    def validate(self, where: Where) -> None:
-        _validate_band(self.min, self.max, where)
 
     def needs(self, numbers: Numbers) -> Names:
         yield from ((self.metric, self.num), (self.den_metric or self.metric, self.den))
@@ -112,55 +117,51 @@ class Ratio:
         names = f"{self.num} / {self.den}"
         if self.den_metric is not None:
             names = f"{self.metric} / {self.den_metric} of {self.num}"
-        value = f"{top:.3g} / {bottom:.3g} = {top / bottom:.3g}"
-        return f"{names} = {value}, {_band(self.min, self.max)}"
+        return f"{names} = {top:.3g} / {bottom:.3g} = {top / bottom:.3g}, {self.in_words}"
 
 
 @dataclass(frozen=True)
-class Range:
-    """A case is in the band."""
+class One:
+    """A check of one case."""
 
-    kind: ClassVar = "range"
     metric: str
     case: Case
-    min: float = -math.inf
-    max: float = math.inf
-
-    def validate(self, where: Where) -> None:
-        _validate_band(self.min, self.max, where)
 
     def needs(self, numbers: Numbers) -> Names:
         yield self.metric, self.case
 
-    def parts(self, numbers: Numbers) -> Margins:
-        return [_within(_number(numbers, self.metric, self.case), self.min, self.max)]
-
-    def because(self, numbers: Numbers) -> str:
-        value = _number(numbers, self.metric, self.case)
-        return f"{self.case} = {value:.3g}, {_band(self.min, self.max)}"
+    def value(self, numbers: Numbers) -> Number:
+        return _number(numbers, self.metric, self.case)
 
 
 @dataclass(frozen=True)
-class Close:
+class Range(Band, One):
+    """A case is in the band."""
+
+    kind: ClassVar = "range"
+
+    def parts(self, numbers: Numbers) -> Margins:
+        return [_within(self.value(numbers), self.min, self.max)]
+
+    def because(self, numbers: Numbers) -> str:
+        return f"{self.case} = {self.value(numbers):.3g}, {self.in_words}"
+
+
+@dataclass(frozen=True)
+class Close(One):
     """A case is near a target, within the larger of the two tolerances."""
 
     kind: ClassVar = "close"
-    metric: str
-    case: Case
     target: float
     tol_rel: float = 0.0
     tol_abs: float = 0.0
 
-    def needs(self, numbers: Numbers) -> Names:
-        yield self.metric, self.case
-
     def parts(self, numbers: Numbers) -> Margins:
         tolerance = max(self.tol_rel * abs(self.target), self.tol_abs)
-        away = _number(numbers, self.metric, self.case) - self.target
-        return [_within(away, -tolerance, tolerance)]
+        return [_within(self.value(numbers) - self.target, -tolerance, tolerance)]
 
     def because(self, numbers: Numbers) -> str:
-        value, target = _number(numbers, self.metric, self.case), self.target
+        value, target = self.value(numbers), self.target
         away = f", {(value - target) / target:+.1%}" if target else ""
         relative = self.tol_rel * abs(target) >= self.tol_abs
         allowed = f"{self.tol_rel:.0%}" if relative else f"{self.tol_abs:.3g}"
@@ -176,35 +177,31 @@ class Levels:
     tol_rel: float
     cases: tuple[Case, ...] = ()
 
-    def compared(self, numbers: Numbers) -> list[Case]:
-        """The cases with their printed numbers."""
+    def needs(self, numbers: Numbers) -> Names:
+        for case in self._compared(numbers):
+            yield from ((self.metric, case), (self.metric, case.printed))
+
+    def parts(self, numbers: Numbers) -> Margins:
+        away = self._away(numbers).values()
+        return [_within(off, -self.tol_rel, self.tol_rel) for off in away]
+
+    def because(self, numbers: Numbers) -> str:
+        away = self._away(numbers)
+        near = sum(bool(np.abs(off) <= self.tol_rel) for off in away.values())
+        each = ", ".join(f"{case} {off:+.0%}" for case, off in away.items())
+        return f"{near} of {len(away)} within {self.tol_rel:.0%}: {each}"
+
+    def _compared(self, numbers: Numbers) -> list[Case]:
         named = map(Case, numbers.get(self.metric, {}))
         cases = self.cases or [Case(name.setting) for name in named if name.is_printed]
         if not cases:
             raise Missing(f"no printed number for {self.metric}")
         return list(cases)
 
-    def needs(self, numbers: Numbers) -> Names:
-        for case in self.compared(numbers):
-            yield from ((self.metric, case), (self.metric, case.printed))
-
-    def away(self, numbers: Numbers) -> dict[Case, Number]:
+    def _away(self, numbers: Numbers) -> dict[Case, Number]:
         """The relative differences from the printed numbers."""
-        return {
-            case: _number(numbers, self.metric, case) / _number(numbers, self.metric, case.printed)
-            - 1
-            for case in self.compared(numbers)
-        }
-
-    def parts(self, numbers: Numbers) -> Margins:
-        away = self.away(numbers).values()
-        return [_within(off, -self.tol_rel, self.tol_rel) for off in away]
-
-    def because(self, numbers: Numbers) -> str:
-        away = self.away(numbers)
-        near = sum(bool(np.abs(off) <= self.tol_rel) for off in away.values())
-        each = ", ".join(f"{case} {off:+.0%}" for case, off in away.items())
-        return f"{near} of {len(away)} within {self.tol_rel:.0%}: {each}"
+        number = partial(_number, numbers, self.metric)
+        return {one: number(one) / number(one.printed) - 1 for one in self._compared(numbers)}
 
 
 @dataclass(frozen=True)
@@ -221,36 +218,36 @@ class Closer:
     target_case: Case
     over: tuple[str, ...] = ()
 
-    def named(self) -> Iterator[list[Case]]:
-        """Case, other and target for each part."""
-        names = (self.case, self.other, self.target_case)
-        for part in self.over or ("*",):
-            yield [Case(name.replace("*", part)) for name in names]
-
     def needs(self, numbers: Numbers) -> Names:
-        yield from ((self.metric, case) for cases in self.named() for case in cases)
-
-    def distances(self, numbers: Numbers) -> tuple[Number, Number]:
-        """The case's and the other's distance from the target."""
-        near: Number = 0.0
-        far: Number = 0.0
-        for cases in self.named():
-            here, there, goal = (_number(numbers, self.metric, case) for case in cases)
-            near, far = near + np.abs(here - goal), far + np.abs(there - goal)
-        return near, far
+        yield from ((self.metric, case) for cases in self._named() for case in cases)
 
     def parts(self, numbers: Numbers) -> Margins:
-        near, far = self.distances(numbers)
+        near, far = self._distances(numbers)
         margin = far - near
         # Equal is not nearer: the edge itself does not count.
         return [[margin if np.ndim(margin) or margin else -math.inf]]
 
     def because(self, numbers: Numbers) -> str:
-        near, far = self.distances(numbers)
+        near, far = self._distances(numbers)
         goal = str(self.target_case)
         if not self.over:
             goal += f" = {_number(numbers, self.metric, self.target_case):.3g}"
         return f"from {goal}: {self.case} {near:.3g}, {self.other} {far:.3g}"
+
+    def _named(self) -> Iterator[list[Case]]:
+        """Case, other and target for each part."""
+        names = (self.case, self.other, self.target_case)
+        for part in self.over or ("*",):
+            yield [Case(name.replace("*", part)) for name in names]
+
+    def _distances(self, numbers: Numbers) -> tuple[Number, Number]:
+        """The case's and the other's distance from the target."""
+        near: Number = 0.0
+        far: Number = 0.0
+        for cases in self._named():
+            here, there, goal = (_number(numbers, self.metric, case) for case in cases)
+            near, far = near + np.abs(here - goal), far + np.abs(there - goal)
+        return near, far
 
 
 @dataclass(frozen=True)
@@ -270,10 +267,11 @@ class ByHand:
     note: str = ""
 
 
-Comparison: TypeAlias = Order | Monotone | Ratio | Range | Close | Closer | Levels
+Comparison: TypeAlias = Order | Ratio | Range | Close | Closer | Levels
 """A check of numbers."""
-
-Check = Annotated[Comparison | ByStatement | ByHand, Tag("type")]
+Words: TypeAlias = ByStatement | ByHand
+"""A check without numbers."""
+Check = Annotated[Comparison | Words, Tag("type")]
 
 
 def _number(numbers: Numbers, metric: str, case: str) -> Number:
@@ -287,18 +285,3 @@ def _within(value: Number, low: float, high: float) -> list[Number]:
     """The distances to the edges that a band has."""
     edges = ((low, value - low), (high, high - value))
     return [distance for edge, distance in edges if math.isfinite(edge)]
-
-
-def _validate_band(low: float, high: float, where: Where) -> None:
-    if math.isinf(low) and math.isinf(high):
-        raise where.at("min").error("missing: a band needs min or max")
-    if low > high:
-        raise where.at("min").error(f"expected at most max, {high:g}, got {low:g}")
-
-
-def _band(low: float, high: float) -> str:
-    if math.isinf(low):
-        return f"expected at most {high:.3g}"
-    if math.isinf(high):
-        return f"expected at least {low:.3g}"
-    return f"expected {low:.3g} to {high:.3g}"

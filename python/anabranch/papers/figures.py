@@ -4,12 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from anabranch import _core
-from anabranch.papers.entries.case import Case
+from anabranch.experiments.drawings import check_column
+from anabranch.papers.case import Case
 from anabranch.typed_toml import Placed, Tag, Where
-
-SAMPLES = ("flow_samples", "path_samples", "link_samples")
-"""The tables of a Result with a row per time."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +52,7 @@ class Line:
 
     def validate(self, where: Where) -> None:
         """Test that the column exists."""
-        columns = _core.columns()
-        known = [f"{table}.{name}" for table in SAMPLES for name in columns[table]]
-        where.at("column").one_of(self.column, known)
+        check_column(self.column, ("flow_samples", "path_samples", "link_samples"), where)
 
 
 @dataclass(frozen=True, kw_only=True)
