@@ -167,6 +167,7 @@ macro_rules! rules {
 
 rules! { $
     reno: Reno,
+    multcp: Multcp,
     cubic: Cubic,
     dctcp: Dctcp,
     ewtcp: Ewtcp,
@@ -175,6 +176,7 @@ rules! { $
     lia: Lia,
     olia: Olia,
     olia_printed: OliaPrinted,
+    linked: Linked,
     balia: Balia,
     coupled_cubic: CoupledCubic,
     generalized: Generalized,
