@@ -19,6 +19,10 @@ def test_another_rule_is_not_of_the_family(monkeypatch: pytest.MonkeyPatch) -> N
     assert not statements.family(20).holds
 
 
+def test_every_phi_has_a_rule() -> None:
+    assert statements.every_phi(20).holds
+
+
 def test_red_thresholds_in_proportion_to_capacity(monkeypatch: pytest.MonkeyPatch) -> None:
     # 2.5, 5 and 10 packets per Mbps.
     assert statements.red_thresholds().holds

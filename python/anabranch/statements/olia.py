@@ -11,7 +11,7 @@ import numpy as np
 from anabranch.runner import Progress
 from anabranch.scenario import Scenario
 from anabranch.statements.quotes import quoted
-from anabranch.statements.statement import CONDITION, WORDS, WRONG, Statement, verdict
+from anabranch.statements.statement import CONDITION, WRONG, Statement, verdict
 from anabranch.theory.law import Law, States
 
 FAMILY = {"coupled": 0.0, "lia": 1.0, "reno": 2.0}
@@ -50,6 +50,23 @@ def family(users: int = 1000, seed: int = 1) -> Statement:
         + ", ".join(f"{(low + high) / 2:.6f} for {name}" for name, (low, high) in found.items())
         + f", to {off:.0e}; for the coupled rule losses are equal whatever the windows, so that a "
         "path with more loss has none",
+        {"users": users, "off": off},
+    )
+
+
+def every_phi(users: int = 1000, seed: int = 2) -> Statement:
+    """Section 2, a rule for each phi: the table's `linked`."""
+    found = {phi: exponents(Law(f"linked:phi={phi}"), users, seed) for phi in (0.5, 1.0, 1.5, 2.0)}
+    off = max(abs(end - phi) for phi, ends in found.items() for end in ends)
+    return Statement(
+        "2, every phi",
+        "the family has a rule for every phi between 0 and 2",
+        verdict(off < 1e-6),
+        "I_r = (w_r/W)^(1 - phi) / W with D_r = w_r/2 has the proportion of the family for every "
+        "phi, and is NewReno over one path; the draft prints none, and refers to a slide of "
+        f"another talk. At {users} random windows of two paths phi is "
+        + ", ".join(f"{(low + high) / 2:.6f}" for low, high in found.values())
+        + f", to {off:.0e}",
         {"users": users, "off": off},
     )
 
@@ -167,11 +184,12 @@ def as_responsive_as_lia() -> Statement:
                   for a, b in zip(known, lia, strict=True))  # fmt: skip
     return Statement(
         "7, OLIA beside LIA",
-        "OLIA is as responsive and as little flappy as LIA",
+        "OLIA is as responsive as LIA",
         CONDITION if as_best else WRONG,
-        f"not flappy: an uneven split decays per RTT by {_list(olia, 'restoring')} (LIA "
-        f"{_list(lia, 'restoring')}), with losses of {', '.join(f'{p:g}' for p in LOSSES)}. "
-        f"Responsive once the path counts as best: {_list(known, 'rounds')} round trips (LIA "
+        f"an uneven split decays per RTT by {_list(olia, 'restoring')} (LIA "
+        f"{_list(lia, 'restoring')}), with losses of {', '.join(f'{p:g}' for p in LOSSES)}. That "
+        f"says nothing of flappiness, which takes noise: claims flap1 to flap6 measure it with "
+        f"packets. Responsive once the path counts as best: {_list(known, 'rounds')} round trips (LIA "
         f"{_list(lia, 'rounds')}). But a path with {HISTORY:g} packets between its losses must "
         f"first send more than the other does between two losses; meanwhile alpha is 0 and it "
         f"grows as with the coupled rule: {_list(olia, 'rounds')} round trips, "
@@ -192,13 +210,7 @@ def _each(found: dict[str, list[Response]], name: str, unit: str) -> str:
 
 def statements(progress: Progress | None = None) -> list[Statement]:
     """The draft's, in its order. Calls `progress` with the fraction done, 0 to 1."""
-    other = Statement(
-        "2, every phi",
-        "the family has a rule for every phi between 0 and 2",
-        WORDS,
-        "the draft prints none but those above, and refers to a slide of another talk",
-    )
-    judges = (family, lambda: other, compromise, red_thresholds, as_responsive_as_lia)
+    judges = (family, every_phi, compromise, red_thresholds, as_responsive_as_lia)
     found = []
     for number, judge in enumerate(judges, 1):
         found.append(judge())

@@ -172,6 +172,7 @@ macro_rules! rules {
 
 rules! { $
     reno: Reno,
+    multcp: Multcp,
     cubic: Cubic,
     dctcp: Dctcp,
     ewtcp: Ewtcp,
@@ -180,6 +181,7 @@ rules! { $
     lia: Lia,
     olia: Olia,
     olia_printed: OliaPrinted,
+    linked: Linked,
     balia: Balia,
     coupled_cubic: CoupledCubic,
     generalized: Generalized,
