@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from anabranch import ScenarioError
 from anabranch.papers.checks import Check
-from anabranch.papers.judge import Claim, Judgement, Spread, judge_claim
-from anabranch.papers.judge import judge as judge_check
+from anabranch.papers.judge import Claim, Spread
+from anabranch.papers.judge import judge as judge_claim
 from anabranch.papers.suite import Stated
 from anabranch.statements.statement import Statement
 from anabranch.typed_toml import Where, read
@@ -21,10 +21,10 @@ NUMBERS = {
 }
 
 
-def judge(check: dict, numbers: dict, statements: list[Statement] | None = None) -> Judgement:
+def judge(check: dict, numbers: dict, statements: list[Statement] | None = None) -> Claim:
     """The judgement of a check as it stands in a `claims.toml`."""
     parsed = read(Check, check, Where("p/claims.toml", "claims[0].check"))
-    return judge_check(parsed, numbers, statements or [])
+    return judge_claim(Stated("c", "t", "", parsed), numbers, statements or [])
 
 
 RISING = {"type": "order", "metric": "rate"}

@@ -1,15 +1,13 @@
 """The checks that a paper's `claims.toml` may name, a type per kind.
 
-A check compares numbers, `{metric: {case: value}}`, by inequalities. Each has a margin: the
-distance from the edge, negative beyond it. `parts` has them, those of a band together; a value may
-be an array with a number per seed, and then the margins are arrays, too. A check raises `Missing`
-for a case without a number.
+A check compares numbers by inequalities. Each has a margin: the distance from the edge, negative
+beyond it. `parts` has them, those of a band together; a number may be an array with a value per
+seed, and then the margins are arrays, too.
 """
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
@@ -20,15 +18,32 @@ from anabranch.papers.case import Case
 from anabranch.typed_toml import Tag, Where
 
 Number: TypeAlias = float | NDArray[np.float64]
-Numbers: TypeAlias = Mapping[str, Mapping[str, Number]]
-Names: TypeAlias = Iterator[tuple[str, Case]]
-"""Metrics and cases."""
+Known: TypeAlias = Mapping[str, Mapping[str, Number]]
+"""Numbers by metric and case."""
 Margins: TypeAlias = list[list[Number]]
 """The margins of each part: one, or those of the sides of a band."""
 
 
 class Missing(Exception):
     """A check needs a number that was neither measured nor published."""
+
+
+@dataclass
+class Numbers:
+    """What a check may compare, and the names that it has asked for."""
+
+    known: Known
+    all_known: bool = False
+    """Whether a number that is missing is 1, to find the names alone."""
+    asked: list[tuple[str, Case]] = field(default_factory=list)
+
+    def __call__(self, metric: str, case: str) -> Number:
+        """The number of a case. Raises `Missing`."""
+        self.asked.append((metric, Case(case)))
+        value = 1.0 if self.all_known else self.known.get(metric, {}).get(case, math.nan)
+        if np.ndim(value) == 0 and np.isnan(value):
+            raise Missing(f"no number for {metric} of {case}")
+        return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +59,10 @@ class Band:
         if self.min > self.max:
             message = f"expected at most max, {self.max:g}, got {self.min:g}"
             raise where.at("min").error(message)
+
+    def sides(self, value: Number, unit: Number = 1.0) -> list[Number]:
+        """The distances to the edges that there are, which are multiples of a unit."""
+        return _within(value, self.min, self.max, unit)
 
     @property
     def in_words(self) -> str:
@@ -70,23 +89,20 @@ class Order:
             message = f"expected at least two cases, got {len(self.cases)}"
             raise where.at("cases").error(message)
 
-    def needs(self, numbers: Numbers) -> Names:
-        yield from ((self.metric, case) for case in self.cases)
-
-    def parts(self, numbers: Numbers) -> Margins:
-        values = [_number(numbers, self.metric, case) for case in self.cases]
+    def parts(self, number: Numbers) -> Margins:
+        values = [number(self.metric, case) for case in self.cases]
         sign = 1 if self.direction == "increasing" else -1
         return [
             [sign * (after - before) + self.slack_rel * np.abs(before)]
             for before, after in pairwise(values)
         ]
 
-    def because(self, numbers: Numbers) -> str:
+    def because(self, number: Numbers) -> str:
         """The cases with the relation of each to the one before, in line."""
-        said = [f"{case} {_number(numbers, self.metric, case):.3g}" for case in self.cases]
+        said = [f"{case} {number(self.metric, case):.3g}" for case in self.cases]
         holds, fails = ("≤", ">") if self.direction == "increasing" else ("≥", "<")
         because = said[0]
-        for one, (margin,) in zip(said[1:], self.parts(numbers), strict=True):
+        for one, (margin,) in zip(said[1:], self.parts(number), strict=True):
             because += f" {holds if margin >= 0 else fails} {one}"
         return because + (f", with a slack of {self.slack_rel:.0%}" if self.slack_rel else "")
 
@@ -101,19 +117,18 @@ class Ratio(Band):
     den: Case
     den_metric: str | None = None
 
-    def needs(self, numbers: Numbers) -> Names:
-        yield from ((self.metric, self.num), (self.den_metric or self.metric, self.den))
+    def _both(self, number: Numbers) -> tuple[Number, Number]:
+        return number(self.metric, self.num), number(self.den_metric or self.metric, self.den)
 
-    def parts(self, numbers: Numbers) -> Margins:
-        top, bottom = (_number(numbers, *name) for name in self.needs(numbers))
+    def parts(self, number: Numbers) -> Margins:
+        top, bottom = self._both(number)
         if np.ndim(bottom) == 0 and bottom == 0:
             raise Missing(f"{self.den} is 0, so the ratio is undefined")
         sign = np.sign(np.nanmean(bottom))
-        edges = [edge for edge in ((1, self.min), (-1, self.max)) if math.isfinite(edge[1])]
-        return [[side * sign * (top - edge * bottom) for side, edge in edges]]
+        return [self.sides(sign * top, sign * bottom)]
 
-    def because(self, numbers: Numbers) -> str:
-        top, bottom = (_number(numbers, *name) for name in self.needs(numbers))
+    def because(self, number: Numbers) -> str:
+        top, bottom = self._both(number)
         names = f"{self.num} / {self.den}"
         if self.den_metric is not None:
             names = f"{self.metric} / {self.den_metric} of {self.num}"
@@ -121,47 +136,37 @@ class Ratio(Band):
 
 
 @dataclass(frozen=True)
-class One:
-    """A check of one case."""
-
-    metric: str
-    case: Case
-
-    def needs(self, numbers: Numbers) -> Names:
-        yield self.metric, self.case
-
-    def value(self, numbers: Numbers) -> Number:
-        return _number(numbers, self.metric, self.case)
-
-
-@dataclass(frozen=True)
-class Range(Band, One):
+class Range(Band):
     """A case is in the band."""
 
     kind: ClassVar = "range"
+    metric: str
+    case: Case
 
-    def parts(self, numbers: Numbers) -> Margins:
-        return [_within(self.value(numbers), self.min, self.max)]
+    def parts(self, number: Numbers) -> Margins:
+        return [self.sides(number(self.metric, self.case))]
 
-    def because(self, numbers: Numbers) -> str:
-        return f"{self.case} = {self.value(numbers):.3g}, {self.in_words}"
+    def because(self, number: Numbers) -> str:
+        return f"{self.case} = {number(self.metric, self.case):.3g}, {self.in_words}"
 
 
 @dataclass(frozen=True)
-class Close(One):
+class Close:
     """A case is near a target, within the larger of the two tolerances."""
 
     kind: ClassVar = "close"
+    metric: str
+    case: Case
     target: float
     tol_rel: float = 0.0
     tol_abs: float = 0.0
 
-    def parts(self, numbers: Numbers) -> Margins:
+    def parts(self, number: Numbers) -> Margins:
         tolerance = max(self.tol_rel * abs(self.target), self.tol_abs)
-        return [_within(self.value(numbers) - self.target, -tolerance, tolerance)]
+        return [_within(number(self.metric, self.case) - self.target, -tolerance, tolerance)]
 
-    def because(self, numbers: Numbers) -> str:
-        value, target = self.value(numbers), self.target
+    def because(self, number: Numbers) -> str:
+        value, target = number(self.metric, self.case), self.target
         away = f", {(value - target) / target:+.1%}" if target else ""
         relative = self.tol_rel * abs(target) >= self.tol_abs
         allowed = f"{self.tol_rel:.0%}" if relative else f"{self.tol_abs:.3g}"
@@ -177,31 +182,24 @@ class Levels:
     tol_rel: float
     cases: tuple[Case, ...] = ()
 
-    def needs(self, numbers: Numbers) -> Names:
-        for case in self._compared(numbers):
-            yield from ((self.metric, case), (self.metric, case.printed))
+    def parts(self, number: Numbers) -> Margins:
+        return [_within(off, -self.tol_rel, self.tol_rel) for off in self._away(number).values()]
 
-    def parts(self, numbers: Numbers) -> Margins:
-        away = self._away(numbers).values()
-        return [_within(off, -self.tol_rel, self.tol_rel) for off in away]
-
-    def because(self, numbers: Numbers) -> str:
-        away = self._away(numbers)
+    def because(self, number: Numbers) -> str:
+        away = self._away(number)
         near = sum(bool(np.abs(off) <= self.tol_rel) for off in away.values())
         each = ", ".join(f"{case} {off:+.0%}" for case, off in away.items())
         return f"{near} of {len(away)} within {self.tol_rel:.0%}: {each}"
 
-    def _compared(self, numbers: Numbers) -> list[Case]:
-        named = map(Case, numbers.get(self.metric, {}))
+    def _away(self, number: Numbers) -> dict[Case, Number]:
+        """The relative differences from the printed numbers."""
+        named = map(Case, number.known.get(self.metric, {}))
         cases = self.cases or [Case(name.setting) for name in named if name.is_printed]
         if not cases:
             raise Missing(f"no printed number for {self.metric}")
-        return list(cases)
-
-    def _away(self, numbers: Numbers) -> dict[Case, Number]:
-        """The relative differences from the printed numbers."""
-        number = partial(_number, numbers, self.metric)
-        return {one: number(one) / number(one.printed) - 1 for one in self._compared(numbers)}
+        return {
+            one: number(self.metric, one) / number(self.metric, one.printed) - 1 for one in cases
+        }
 
 
 @dataclass(frozen=True)
@@ -218,34 +216,26 @@ class Closer:
     target_case: Case
     over: tuple[str, ...] = ()
 
-    def needs(self, numbers: Numbers) -> Names:
-        yield from ((self.metric, case) for cases in self._named() for case in cases)
-
-    def parts(self, numbers: Numbers) -> Margins:
-        near, far = self._distances(numbers)
+    def parts(self, number: Numbers) -> Margins:
+        near, far = self._distances(number)
         margin = far - near
         # Equal is not nearer: the edge itself does not count.
         return [[margin if np.ndim(margin) or margin else -math.inf]]
 
-    def because(self, numbers: Numbers) -> str:
-        near, far = self._distances(numbers)
+    def because(self, number: Numbers) -> str:
+        near, far = self._distances(number)
         goal = str(self.target_case)
         if not self.over:
-            goal += f" = {_number(numbers, self.metric, self.target_case):.3g}"
+            goal += f" = {number(self.metric, self.target_case):.3g}"
         return f"from {goal}: {self.case} {near:.3g}, {self.other} {far:.3g}"
 
-    def _named(self) -> Iterator[list[Case]]:
-        """Case, other and target for each part."""
-        names = (self.case, self.other, self.target_case)
-        for part in self.over or ("*",):
-            yield [Case(name.replace("*", part)) for name in names]
-
-    def _distances(self, numbers: Numbers) -> tuple[Number, Number]:
+    def _distances(self, number: Numbers) -> tuple[Number, Number]:
         """The case's and the other's distance from the target."""
         near: Number = 0.0
         far: Number = 0.0
-        for cases in self._named():
-            here, there, goal = (_number(numbers, self.metric, case) for case in cases)
+        for part in self.over or ("*",):
+            names = (self.case, self.other, self.target_case)
+            here, there, goal = (number(self.metric, one.replace("*", part)) for one in names)
             near, far = near + np.abs(here - goal), far + np.abs(there - goal)
         return near, far
 
@@ -274,14 +264,14 @@ Words: TypeAlias = ByStatement | ByHand
 Check = Annotated[Comparison | Words, Tag("type")]
 
 
-def _number(numbers: Numbers, metric: str, case: str) -> Number:
-    value = numbers.get(metric, {}).get(case, math.nan)
-    if np.ndim(value) == 0 and np.isnan(value):
-        raise Missing(f"no number for {metric} of {case}")
-    return value
+def needed(check: Comparison, known: Known) -> list[tuple[str, Case]]:
+    """The metrics and cases that a check compares, whether they have a number or not."""
+    numbers = Numbers(known, all_known=True)
+    check.parts(numbers)
+    return numbers.asked
 
 
-def _within(value: Number, low: float, high: float) -> list[Number]:
+def _within(value: Number, low: float, high: float, unit: Number = 1.0) -> list[Number]:
     """The distances to the edges that a band has."""
-    edges = ((low, value - low), (high, high - value))
+    edges = ((low, value - low * unit), (high, high * unit - value))
     return [distance for edge, distance in edges if math.isfinite(edge)]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from anabranch.papers.case import Case
-from anabranch.papers.checks import Check, Missing, Numbers, Words
+from anabranch.papers.checks import Check, Known, Missing, Words, needed
 from anabranch.papers.figures import Bars, Series, Sweep, Tail
 from anabranch.papers.suite import Item, Paper, repeated
 from anabranch.scenario import ScenarioError, expected_one_of
@@ -89,7 +89,7 @@ def _check_cases(item: Item, names: dict[str, list[Case]]) -> None:
         item.where.at("cases").one_of(case, list(dict.fromkeys(reached)))
 
 
-def _check_numbers(item: Item, paper: Paper) -> Numbers:
+def _check_numbers(item: Item, paper: Paper) -> Known:
     """Test that drops and figures name numbers of their item, which are returned as ones."""
     measured = item.measured(paper.groups)
     for drop in item.drops:
@@ -117,12 +117,12 @@ def _check_numbers(item: Item, paper: Paper) -> Numbers:
     }
 
 
-def _check_claim(check: Check, where: Where, known: Numbers, computed: list[str]) -> None:
+def _check_claim(check: Check, where: Where, known: Known, computed: list[str]) -> None:
     """Test that a claim's check names numbers; theory may be of one of the kinds `computed`."""
     if isinstance(check, Words):
         return
     try:
-        for metric, case in check.needs(known):
+        for metric, case in needed(check, known):
             where.one_of(metric, list(known))
             if case.algorithm not in computed:
                 where.one_of(case, list(known[metric]))

@@ -21,7 +21,7 @@ from anabranch.papers.case import Case
 from anabranch.papers.checks import Number
 from anabranch.papers.curves import Drawing, sweep
 from anabranch.papers.figures import Bars, Sweep
-from anabranch.papers.judge import Claim, Spread, Verdict, judge_claim
+from anabranch.papers.judge import Claim, Spread, Verdict, judge
 from anabranch.scenario import load
 from anabranch.statements.statement import Statement
 
@@ -414,7 +414,7 @@ def _item(
         }
         for table in tables
     }
-    claims = [judge_claim(one, numbers, statements, spread) for one in stated]
+    claims = [judge(one, numbers, statements, spread) for one in stated]
     bars: list[str] = []
     made = []
     for index, figure in enumerate(item.drawn):
