@@ -12,7 +12,7 @@ import pytest
 from anabranch import ScenarioError, _core
 from anabranch.papers import folder, html, reproduce
 from anabranch.papers.case import Case
-from anabranch.papers.curves import Curve, Drawing, Panel
+from anabranch.papers.curves import Curve, Drawing
 from anabranch.papers.html import Pictures
 from anabranch.papers.judge import Claim, Verdict
 from anabranch.papers.report import Item, Report, Row, Table, measured, report_of
@@ -283,7 +283,7 @@ def test_the_page_escapes_all_text() -> None:
     evil = "<b onclick='x'>&"
     claim = Claim("c", evil, evil, Verdict.FAILS, evil, evil)
     table = Table("m", [Row(Case("s.lia"), 1.0, 1.1, 0.1, {})])
-    drawing = Drawing(evil, evil, evil, [Panel(evil, [Curve(evil, "lia", [0.0, 1.0], [1.0, 2.0])])])
+    drawing = Drawing(evil, evil, evil, [Curve(evil, "lia", [0.0, 1.0], [1.0, 2.0], panel=evil)])
     item = Item("i", evil, evil, [table], [claim], ["m"], [drawing])
     scenario = "links.X = { rate_mbps = 1, delay_ms = 1 }\nalgorithm = 'lia'\nseeds = [1]\n"
     scenario += "measure.duration_s = 9\n[[flows]]\nname = 'X'\npaths = [['X']]"
@@ -393,7 +393,7 @@ def test_groups_with_the_same_run_draw_it_under_their_own_names(tiny: Path) -> N
             """
         )
     found = reproduce.measure_all(folder.open_paper("tiny"), quick=True).drawings
-    (own,), (again,) = found["table", 2].panels, found["again", 0].panels
-    assert [curve.name for curve in own.curves] == ["slow.lia", "fast.lia"]
-    assert [curve.name for curve in again.curves] == ["same.lia"]
-    assert again.curves[0].y == own.curves[0].y
+    own, again = found["table", 2].curves, found["again", 0].curves
+    assert [curve.name for curve in own] == ["slow.lia", "fast.lia"]
+    assert [curve.name for curve in again] == ["same.lia"]
+    assert again[0].y == own[0].y

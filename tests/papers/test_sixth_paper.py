@@ -221,7 +221,7 @@ def test_its_figures_are_drawn(report: Report) -> None:
     (item,) = (one for one in report.items if one.id == "table1")
     assert item.bars == ["mbps"]
     (series,) = item.drawings
-    assert [panel.title for panel in series.panels] == [
+    assert list(series.panels) == [
         "mbps2.lia",
         "mbps2.coupled",
         "mbps4.lia",

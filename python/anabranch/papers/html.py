@@ -20,7 +20,7 @@ from anabranch.figures import style
 from anabranch.figures.network import topology
 from anabranch.figures.style import Marker
 from anabranch.papers.case import Case
-from anabranch.papers.curves import Curve, Drawing, Panel
+from anabranch.papers.curves import Curve, Drawing
 from anabranch.papers.report import NEAR, OFF, Item, Report, Row, Table, measured
 
 INK, RULE = style.PAGE_INK, style.PAGE_RULE
@@ -63,7 +63,7 @@ class Pictures:
 
     def item(self, item: Item) -> list[list[Markup]]:
         """All figures of an item; each is a legend and drawings to put beside each other."""
-        made = [self.curves(drawing) for drawing in item.drawings if drawing.panels]
+        made = [self.curves(drawing) for drawing in item.drawings if drawing.curves]
         if item.bars:
             made.insert(0, self.bars(item, [t for t in item.tables if t.metric in item.bars]))
         return made
@@ -72,16 +72,17 @@ class Pictures:
     def curves(self, drawing: Drawing) -> list[Markup]:
         """A drawing's panels, whose axes have the same limits."""
 
-        def panel(axes: Axes, of: Panel) -> None:
-            axes.set_title(self.report.label(of.title) if of.title else "")
-            for curve in of.curves:
+        def panel(axes: Axes, of: tuple[str, Sequence[Curve]]) -> None:
+            title, curves = of
+            axes.set_title(self.report.label(title) if title else "")
+            for curve in curves:
                 self.curve(axes, curve)
             style.plain_log(axes, drawing.log)
             if "y" not in drawing.log:
                 axes.set_ylim(bottom=0)  # last, because setting a limit stops autoscaling
             axes.set(xlabel=drawing.x, ylabel=self.report.label(drawing.y))
 
-        made = self.sheets(drawing.title, panel, drawing.panels, "xy")
+        made = self.sheets(drawing.title, panel, [*drawing.panels.items()], "xy")
         handles = self.curve_legend(drawing)
         return [self.legend(handles, drawing.title), *made] if len(handles) > 1 else made
 
@@ -96,9 +97,8 @@ class Pictures:
     def curve_legend(self, drawing: Drawing) -> list[Line2D]:
         """One entry per name; in ink if the name has different colours in different panels."""
         named: dict[str, list[Curve]] = {}
-        for panel in drawing.panels:
-            for curve in panel.curves:
-                named.setdefault(curve.name, []).append(curve)
+        for curve in (curve for curves in drawing.panels.values() for curve in curves):
+            named.setdefault(curve.name, []).append(curve)
         handles = []
         for name, curves in named.items():
             looks = {self.style(curve.algorithm) for curve in curves}

@@ -4,7 +4,7 @@
 every path including queueing that the paper's own calculations assume.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -77,13 +77,17 @@ def predictions(paper: Paper) -> list[Prediction]:
         for setup in paper.groups[name].setups()
     }
     values: dict[tuple[str, str, Case, str], list[float]] = {}
-    for name, value in _measured(paper, runs):
-        values.setdefault(name, []).append(value)
+    for item, taken in ((of, one) for of in paper.items.values() for one in of.taken):
+        for (group, case), by_kind in runs.items():
+            if group == taken.group and taken.takes(case):
+                for kind, run in by_kind.items():
+                    if (value := run.number(taken)) is not None:
+                        name = (item.id, taken.metric, case.renamed(taken.case), kind)
+                        values.setdefault(name, []).append(value)
     # Cases renamed to the same name are averaged, as measured numbers are.
-    known = {name: fmean(of_name) for name, of_name in values.items()}
-    made = [Prediction(*name, value) for name, value in known.items()]
-    drops = [(item.id, drop) for item in paper.items.values() for drop in item.drops]
-    for id, drop in drops:
+    known = {key: fmean(of_name) for key, of_name in values.items()}
+    made = [Prediction(*key, value) for key, value in known.items()]
+    for id, drop in paper.drops:
         for kind in KINDS:
             before, after = (known.get((id, drop.of, end, kind)) for end in (drop.from_, drop.to))
             if before is not None and after is not None:
@@ -120,18 +124,3 @@ def _predict(paper: Paper, group: Group, setup: Setup, rtt_s: float) -> dict[str
         losses = dict(zip(point.network.links, map(float, point.loss), strict=True))
         found[FIXED_POINT] = Predicted(rates, users, losses)
     return found
-
-
-def _measured(
-    paper: Paper, runs: Mapping[tuple[str, Case], Mapping[str, Predicted]]
-) -> Iterator[tuple[tuple[str, str, Case, str], float]]:
-    """Item, metric, case and kind of what is measured in these runs, with its prediction."""
-    for item in paper.items.values():
-        for taken in item.taken:
-            for (group, case), by_kind in runs.items():
-                if group != taken.group or not taken.takes(case):
-                    continue
-                for kind, run in by_kind.items():
-                    value = run.number(taken)
-                    if value is not None:
-                        yield (item.id, taken.metric, case.renamed(taken.case), kind), value

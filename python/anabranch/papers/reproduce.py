@@ -175,13 +175,12 @@ def measure_all(
     # Cases renamed to the same name are averaged seed by seed, such as over a sweep.
     frame = pd.DataFrame(rows, columns=[*NAMES, "value"])
     frame = frame.groupby(NAMES, sort=False, as_index=False)["value"].mean()
-    drops = [(item.id, drop) for item in paper.items.values() for drop in item.drops]
-    numbers = pd.concat([frame, *(_dropped(frame, *one) for one in drops)], ignore_index=True)
-    for item, drop in drops:
+    numbers = pd.concat([frame, *(_dropped(frame, *one) for one in paper.drops)], ignore_index=True)
+    for item, drop in paper.drops:
         if {(item, drop.of, drop.from_), (item, drop.of, drop.to)} & set(late):
             late.append((item, drop.metric, drop.case))
     drawn = {
-        place: reduce(curves.joined, [each[number] for number in sorted(each)])
+        place: reduce(Drawing.joined, [each[number] for number in sorted(each)])
         for place, each in drawings.items()
     }
     return Measured(numbers, drawn, unsolved, late)
@@ -208,12 +207,8 @@ def planned(paper: Paper, name: str, quick: bool, on: str) -> Iterator[Planned]:
     asked = group.seeds or (paper.quick.seeds if quick else paper.seeds)
     for setup in group.setups():
         case = setup.case
-        taken = [
-            (item, one)
-            for item in items
-            for one in item.taken
-            if one.group == name and one.takes(case)
-        ]
+        measures = ((item, one) for item in items for one in item.taken)
+        taken = [(item, one) for item, one in measures if one.group == name and one.takes(case)]
         drawn = [
             ((item.id, index), figure)
             for item in items

@@ -383,6 +383,11 @@ class Paper(Described):
     agreement: Agreed | None = None
     """The cases that `anabranch agree` runs on several backends."""
 
+    @property
+    def drops(self) -> list[tuple[str, Drop]]:
+        """The decreases, each with its item."""
+        return [(item.id, drop) for item in self.items.values() for drop in item.drops]
+
     def claims_of(self, item: Item) -> list[Stated]:
         """The claims on a table or figure."""
         return [claim for claim in self.claims.values() if claim.item == item.id]
