@@ -82,7 +82,7 @@ def test_our_own_claims_are_counted_apart() -> None:
     score = Score.of([Item("t", "", "", [], claims)])
     assert list(score.counts.values()) == [1, 0, 0, 0, 0, 0]
     assert list(score.own.values()) == [1, 0, 0, 1, 0, 0]
-    assert score.own_in_words == "1 of 2"
+    assert score.own_in_words() == "1 of 2"
 
 
 def test_undecided_claims_are_counted_beside_those_that_hold_and_fail_nothing() -> None:
@@ -92,7 +92,7 @@ def test_undecided_claims_are_counted_beside_those_that_hold_and_fail_nothing() 
     made.reports[0].items[1] = replace(made.reports[0].items[1], claims=own)
     assert made.score.cells[:2] == ["1", "2"]
     assert made.score.cells[len(Verdict)] == "0 of 1, 1 undecided"
-    assert (made.failed, [claim.id for claim in made.undecided]) == ([], ["c1", "c2", "d"])
+    assert (made.failed, [claim.id for claim in made.of("undecided")]) == ([], ["c1", "c2", "d"])
     data = made.as_dict()
     assert (data["counts"]["undecided"], data["undecided"], data["failed"]) == (2, 3, 0)
     text = made.page()

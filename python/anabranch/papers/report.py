@@ -5,7 +5,7 @@
 
 import math
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from typing import Any
@@ -30,6 +30,8 @@ NEAR, OFF = 0.1, 0.3
 
 COLUMNS = [*Verdict, "own, hold", "within 10 %", "within 30 %", "of numbers"]
 """The columns of a score: the verdicts on the papers' claims, then the others."""
+
+LIBRARIES = ("numpy", "pandas", "scipy", "matplotlib")
 
 RECORD = ("paper", "claim", "own", "verdict", "compared", "rests on")
 """The columns of a record."""
@@ -91,38 +93,32 @@ class Score:
     @classmethod
     def of(cls, items: Sequence["Item"]) -> "Score":
         """The score of some tables and figures."""
-        claims = [claim for item in items for claim in item.claims]
         tables = [table for item in items for table in item.tables if not table.repeats]
         away = [row.difference for table in tables for row in table.rows]
         far = [abs(difference) for difference in away if difference is not None]
-        theirs, own = ([one.verdict for one in claims if one.own == own] for own in (False, True))
-        return cls(
-            counts={verdict: theirs.count(verdict) for verdict in Verdict},
-            own={verdict: own.count(verdict) for verdict in Verdict},
-            numbers=len(far),
-            within_10=sum(difference <= NEAR for difference in far),
-            within_30=sum(difference <= OFF for difference in far),
-        )
 
-    @property
-    def own_in_words(self) -> str:
-        """How many of our own claims hold: "3 of 4", or nothing without any."""
-        total = sum(self.own.values())
-        return f"{self.own[Verdict.HOLDS]} of {total}" if total else ""
+        def counts(own: bool) -> dict[Verdict, int]:
+            found = [c.verdict for item in items for c in item.claims if c.own == own]
+            return {verdict: found.count(verdict) for verdict in Verdict}
 
-    @property
-    def own_undecided_in_words(self) -> str:
-        """How many of our own claims the seeds do not decide: ", 1 undecided", or nothing."""
-        undecided = self.own[Verdict.UNDECIDED]
-        return f", {undecided} undecided" if undecided else ""
+        near, off = (sum(one <= most for one in far) for most in (NEAR, OFF))
+        return cls(counts(False), counts(True), len(far), near, off)
+
+    def own_in_words(self, hold: str = "") -> str:
+        """How many of our own claims hold, and are undecided: "3 of 4, 1 undecided", or nothing.
+
+        `hold` comes after the first numbers.
+        """
+        total, undecided = sum(self.own.values()), self.own[Verdict.UNDECIDED]
+        also = f", {undecided} undecided" if undecided else ""
+        return f"{self.own[Verdict.HOLDS]} of {total}{hold}{also}" if total else ""
 
     @property
     def cells(self) -> list[str]:
         """A row of a table, with the columns of `COLUMNS`."""
         verdicts = [str(n or "") for n in self.counts.values()]
         near = (self.within_10, self.within_30, self.numbers)
-        own = self.own_in_words + self.own_undecided_in_words
-        return [*verdicts, own, *(str(n) if self.numbers else "" for n in near)]
+        return [*verdicts, self.own_in_words(), *(str(n) if self.numbers else "" for n in near)]
 
 
 @dataclass(frozen=True)
@@ -172,19 +168,14 @@ class Judged:
         return self.of(Verdict.FAILS)
 
     @property
-    def undecided(self) -> list[Claim]:
-        """Claims that the seeds do not decide."""
-        return self.of(Verdict.UNDECIDED)
-
-    @property
     def score(self) -> Score:
         """The verdicts on all claims, and how near all numbers are."""
         return Score.of(self.items)
 
     def counted(self) -> dict[str, Any]:
         """The score as plain data, with the numbers of claims that fail and are undecided."""
-        numbers = {"failed": len(self.failed), "undecided": len(self.undecided)}
-        return {**asdict(self.score), **numbers}
+        open_claims = self.of(Verdict.UNDECIDED)
+        return {**asdict(self.score), "failed": len(self.failed), "undecided": len(open_claims)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,8 +230,8 @@ class Report(suite.Described, Judged):
             for verdict, n in score.counts.items()
             if n
         )
-        if score.own_in_words:
-            words += f"; {score.own_in_words} of our own hold{score.own_undecided_in_words}"
+        if own := score.own_in_words(" of our own hold"):
+            words += f"; {own}"
         if score.numbers:
             near = f"{score.within_10} are within 10 %, {score.within_30} within 30 %"
             words += f". Of {score.numbers} printed numbers {near}"
@@ -258,18 +249,11 @@ class Report(suite.Described, Judged):
         """
         theories = self.theories(item)
         heads = ["metric", "case", "published", "measured", "difference", *theories]
-        rows = [
-            [
-                self.label(table.metric),
-                self.label(row.case),
-                number(row.published),
-                measured(row),
-                percent(row.difference),
-                *(number(row.theory.get(name)) for name in theories),
-            ]
-            for table in item.tables
-            for row in table.rows
-        ]
+        rows = []
+        for table, row in ((table, row) for table in item.tables for row in table.rows):
+            names = [self.label(table.metric), self.label(row.case)]
+            numbers = [number(row.published), measured(row), percent(row.difference)]
+            rows.append([*names, *numbers, *(number(row.theory.get(name)) for name in theories)])
         return [*heads[:5], *map(self.label, theories)], rows
 
     def latex(self) -> str:
@@ -314,38 +298,27 @@ class Summary(Judged):
 
     def record(self) -> str:
         """A row per claim as CSV, with the numbers compared in one line."""
-        return csv_table(RECORD, self._recorded())
-
-    def _recorded(self) -> Iterator[list[str]]:
-        for report in self.reports:
-            for one in report.claims:
-                compared, rests_on = " ".join(one.because.split()), " ".join(one.rests_on)
-                own = "own" if one.own else ""
-                yield [report.paper, one.id, own, str(one.verdict), compared, rests_on]
+        rows = []
+        for report, one in ((report, one) for report in self.reports for one in report.claims):
+            compared, rests_on = " ".join(one.because.split()), " ".join(one.rests_on)
+            own = "own" if one.own else ""
+            rows.append([report.paper, one.id, own, str(one.verdict), compared, rests_on])
+        return csv_table(RECORD, rows)
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as plain data for JSON."""
+        items = [(report.paper, item) for report in self.reports for item in report.scored]
         return {
             "command": self.command,
             **self.counted(),
             "papers": [{"paper": report.paper, **asdict(report.score)} for report in self.reports],
             "items": [
-                {
-                    "paper": report.paper,
-                    "item": item.id,
-                    "title": item.title,
-                    **asdict(item.score),
-                }
-                for report in self.reports
-                for item in report.scored
+                {"paper": paper, "item": item.id, "title": item.title, **asdict(item.score)}
+                for paper, item in items
             ],
             "choices": [
-                {
-                    "paper": report.paper,
-                    "choice": name,
-                    **asdict(report.choices[name]),
-                    "claims": [claim.id for claim in claims],
-                }
+                {"paper": report.paper, "choice": name, **asdict(report.choices[name])}
+                | {"claims": [claim.id for claim in claims]}
                 for report, name, claims in self.choices()
             ],
         }
@@ -365,20 +338,12 @@ def report_of(
 
     Raises `ScenarioError` for a statement that a claim names and that does not exist.
     """
-    averaged = median_with_interval if paper.average == "median" else mean_with_interval
-    means = averaged(frame, ["item", "metric", "case"], ["value"])
-
-    def section(item: suite.Item) -> Item:
-        spread = Spread.of(frame[frame["item"] == item.id], paper.average)
-        own = means[means["item"] == item.id]
-        return _item(item, paper.claims_of(item), own, spread, drawings, statements)
-
     files = sorted(paper.folder.glob("scenario*.toml"))
-    libraries = {name: version(name) for name in ("numpy", "pandas", "scipy", "matplotlib")}
+    versions = {"anabranch": version("anabranch"), "Python": platform.python_version()}
     return Report(
         **{one.name: getattr(paper, one.name) for one in fields(suite.Described)},
         paper=paper.folder.name,
-        items=[section(item) for item in paper.items.values()],
+        items=[_item(paper, item, frame, drawings, statements) for item in paper.items.values()],
         algorithms={k: v for group in paper.groups.values() for k, v in group.named.items()},
         statements=statements,
         scenarios={file.name: file.read_text(encoding="utf-8") for file in files},
@@ -386,23 +351,21 @@ def report_of(
         seeds=list(paper.quick.seeds if quick else paper.seeds),
         command=f"anabranch reproduce {paper.folder.name}" + (" --quick" if quick else ""),
         quick=quick,
-        versions={
-            "anabranch": version("anabranch"),
-            "Python": platform.python_version(),
-            **libraries,
-        },
+        versions=versions | {name: version(name) for name in LIBRARIES},
     )
 
 
 def _item(
+    paper: suite.Paper,
     item: suite.Item,
-    stated: Sequence[suite.Stated],
-    means: pd.DataFrame,
-    spread: Spread,
+    frame: pd.DataFrame,
     drawings: Mapping[tuple[str, int], Drawing],
     statements: Sequence[Statement],
 ) -> Item:
     """An item's tables, judged claims and figures."""
+    own = frame[frame["item"] == item.id]
+    averaged = median_with_interval if paper.average == "median" else mean_with_interval
+    means, spread = averaged(own, ["metric", "case"], ["value"]), Spread.of(own, paper.average)
     tables = [
         _table(name, item.metric(name), means[means["metric"] == name])
         for name in dict.fromkeys([*means["metric"], *item.printed])
@@ -414,7 +377,7 @@ def _item(
         }
         for table in tables
     }
-    claims = [judge(one, numbers, statements, spread) for one in stated]
+    claims = [judge(one, numbers, statements, spread) for one in paper.claims_of(item)]
     bars: list[str] = []
     made = []
     for index, figure in enumerate(item.drawn):
