@@ -1,7 +1,7 @@
 """`anabranch study`, `judge`, `harm`, `reproduce`, `agree`: experiments, as tables and files."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -29,7 +29,7 @@ from anabranch.cli.options import (
 )
 from anabranch.cli.tables import STDOUT, Grid, new_table
 from anabranch.files import output, refuse_full
-from anabranch.formats import latex_table, markdown_table
+from anabranch.formats import latex_rows, markdown_table
 from anabranch.record import check as check_record
 from anabranch.record import update
 from anabranch.scenario import ScenarioError, rules
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from anabranch.experiments.suite import Suite
     from anabranch.papers.agreement import Agreement
     from anabranch.papers.judge import Claim
-    from anabranch.papers.report import Item, Report, Score, Summary
+    from anabranch.papers.report import Report, Score, Summary
 
 FAILED, UNDECIDED = 1, 3
 """Exit codes: an item fails, or a run has failed; an item of the RFC is undecided (--strict)."""
@@ -120,8 +120,6 @@ def study_command(
     one = partial(run, rules=wanted, on=on, quick=quick, seeds=seeds, jobs=jobs, store=store)
     places = {name: out / name if out else None for name in chosen}
     found = _each("study", places, one, store, force, as_json, _study)
-    if as_json:
-        tables.print_json([outcome.as_dict() for outcome in found])
     if out:
         note(f"Tables and figures are in {out}")
     if record:
@@ -195,10 +193,7 @@ def judge_command(
     one = partial(judge, items=asked, store=store, **how)
     chosen = [row["studied_as"] for row in rules()] if every else [str(rule)]
     places = {name: out / name if out and every else out for name in chosen}
-    found = _each("judge", places, one, store, force, as_json, _judgement)
-    if as_json:
-        documents = [outcome.as_dict() for outcome in found]
-        tables.print_json(documents if every else documents[0])
+    found = _each("judge", places, one, store, force, as_json, _judgement, alone=not every)
     if out:
         note(f"The report is {out}/{'RULE/' if every else ''}report.html")
     if record:
@@ -250,10 +245,8 @@ def harm_command(
     asked = partial(harm, algorithms(algorithm), seeds, set=overrides(settings))
     one = partial(asked, on=on, quick=quick, jobs=jobs, store=store)
     form = "latex" if latex else "markdown" if markdown else ""
-    how = (store, force, as_json, lambda found, _: _harm(found, form))
-    (found,) = _each("harm", {"": out}, lambda _, **progress: one(**progress), *how)
-    if as_json:
-        tables.print_json(found.as_dict())
+    how = (store, force, as_json, lambda found, _: _harm(found, form), True)
+    _each("harm", {"": out}, lambda _, **progress: one(**progress), *how)
 
 
 def reproduce_command(
@@ -358,8 +351,12 @@ def _each(
     force: bool,
     as_json: bool,
     show: "Callable[[Outcome, Path | None], None]",
+    alone: bool = False,
 ) -> "list[Outcome]":
-    """Run one after the other; each is printed and its directory complete before the next one."""
+    """Run one after the other; each is printed and its directory complete before the next one.
+
+    `alone`: whether the document of --json is the only one's, and no list.
+    """
     for place in places.values():
         if place and not force:
             refuse_full(place)
@@ -371,8 +368,8 @@ def _each(
             outcome = run(name, progress=progress)
         for label, reason in outcome.failures.items():
             warn(f"{outcome.suite.name}: {label}: {reason}")
+        late = "packets were too late to count; see docs/reference/lab.md"
         for label in outcome.late:
-            late = "packets were too late to count; see docs/reference/lab.md"
             warn(f"{outcome.suite.name}: {label}: {late}")
         for warning in outcome.warnings:
             warn(warning)
@@ -384,6 +381,9 @@ def _each(
 
                 write(outcome, stage, ["anabranch", *sys.argv[1:]])
         found.append(outcome)
+    if as_json:
+        documents = [outcome.as_dict() for outcome in found]
+        tables.print_json(documents[0] if alone else documents)
     return found
 
 
@@ -398,19 +398,9 @@ def _study(found: "Outcome", _: Path | None) -> None:
 
 def _list(studies: "list[Suite]", as_json: bool) -> None:
     if as_json:
-        tables.print_json(
-            [
-                {
-                    "study": one.name,
-                    "title": one.entries.title,
-                    "question": one.entries.question,
-                    "on": list(one.entries.on),
-                    "sources": [vars(source) for source in one.entries.sources],
-                    "not_modelled": [lack.text for lack in one.entries.not_modelled],
-                }
-                for one in studies
-            ]
-        )
+        named = [{"study": one.name, "on": list(one.entries.on)} for one in studies]
+        pairs = zip(named, studies, strict=True)
+        tables.print_json([name | one.entries.as_dict() for name, one in pairs])
         return
     table = new_table("study", "question", "on", "sources")
     for one in studies:
@@ -456,25 +446,22 @@ def _again(rule: str, file: Path, as_json: bool) -> None:
 
 
 def _harm(found: "Outcome", form: str) -> None:
-    import pandas as pd
-
     from anabranch.experiments.report import harm_table
 
     heads, rows, harmed = harm_table(found)
     if form == "latex":
-        print(latex_table(pd.DataFrame(rows, columns=heads)))
+        print(latex_rows(heads, rows))
         return
-    table = new_table(*heads)
-    bold = []
-    for row in rows:
-        failing = [row[0] in harmed[rule] for rule in found.rules]
-        cells = list(zip(row[2:], failing, strict=True))
-        table.add_row(*row[:2], *(Text(cell, "red" if fails else "") for cell, fails in cells))
-        bold.append([*row[:2], *(f"**{cell}**" if fails else cell for cell, fails in cells)])
+
+    def cells(row: list[str], failing: Callable[[str], Any]) -> list[Any]:
+        pairs = zip(found.rules, row[2:], strict=True)
+        return [*row[:2], *(failing(c) if row[0] in harmed[rule] else c for rule, c in pairs)]
+
     if form == "markdown":
-        print(*markdown_table(heads, bold), sep="\n")
+        print(*markdown_table(heads, [cells(row, "**{}**".format) for row in rows]), sep="\n")
     else:
-        STDOUT.print(table)
+        red = partial(Text, style="red")
+        STDOUT.print(new_table(*heads, rows=[cells(row, red) for row in rows]))
     said = ", ".join(f"{name} {len(cases)}" for name, cases in harmed.items())
     unsure = {name: sum(one.rule == name for one in found.of("undecided")) for name in harmed}
     counts = ", ".join(f"{name} {count}" for name, count in unsure.items())
@@ -502,7 +489,8 @@ def _report(report: "Report", verbose: bool = False) -> None:
     STDOUT.print(Text(f"{report.title} ({report.source})", style="bold"))
     if verbose:
         _everything(report)
-    STDOUT.print("", _scores(report), "", sep="\n")
+    rows = [((item.title,), item.score) for item in report.scored]
+    STDOUT.print("", _scores([*rows, (("all",), report.score)]), "", sep="\n")
     for claim in (claim for claim in report.claims if claim.verdict != "holds"):
         _claim(claim)
     for name, choice in report.choices.items():
@@ -518,10 +506,15 @@ def _report(report: "Report", verbose: bool = False) -> None:
 
 def _everything(report: "Report") -> None:
     """Published and measured numbers, claims and statements."""
-    for item in report.items:
-        if item.tables:
-            STDOUT.print(Text(f"\n{item.title} ({item.place})\n"))
-            STDOUT.print(_numbers(report, item))
+    for item in (item for item in report.items if item.tables):
+        (_, _, *right), rows = report.in_cells(item)
+        grid = new_table("", right=right)
+        for metric, of_metric in groupby(rows, itemgetter(0)):
+            grid.add_row(Text(metric, "bold"))
+            for _, *cells in of_metric:
+                grid.add_row(*cells)
+            grid.add_section()
+        STDOUT.print(Text(f"\n{item.title} ({item.place})\n"), grid, sep="\n")
     STDOUT.print(Text("\nClaims\n"))
     for claim in report.claims:
         _claim(claim)
@@ -530,35 +523,26 @@ def _everything(report: "Report") -> None:
         tables.statements(report.statements)
 
 
-def _scores(report: "Report") -> Grid:
-    """The verdicts and near numbers of each table and figure, without columns that are empty."""
+def _scores(rows: "Sequence[tuple[Sequence[str], Score]]") -> Grid:
+    """Verdicts and near numbers, each after its names, without columns that are empty."""
     from anabranch.papers.report import COLUMNS
 
-    rows = [[Text(item.title), *_score(item.score)] for item in report.scored]
-    rows.append([Text("all"), *_score(report.score)])
-    heads = ["", *COLUMNS]
-    kept = [i for i in range(len(heads)) if any(row[i].plain for row in rows)]
-    table = new_table("", right=[heads[i] for i in kept[1:]])
-    for row in rows:
-        table.add_row(*(row[i] for i in kept), end_section=row is rows[-2])
+    columns, keys = [*zip(*(score.cells for _, score in rows), strict=True)], len(rows[0][0])
+    kept = [i for i, column in enumerate(columns) if any(column)]
+    table = new_table(*[""] * keys, right=[COLUMNS[i] for i in kept], keys=keys)
+    for words, score in rows:
+        cells = [Text(score.cells[i], STYLES.get(COLUMNS[i], "")) for i in kept]
+        table.add_row(*map(Text, words), *cells, end_section=len(table.rows) == len(rows) - 2)
     return table
 
 
 def _summary(summary: "Summary", verbose: bool = False) -> None:
     """The score of each paper, claims that fail; before these, if `verbose`, of every table."""
-    from anabranch.papers.report import COLUMNS
-
-    table = new_table("", "table or figure", right=COLUMNS, keys=2)
-    for report in summary.reports if verbose else ():
-        table.add_section()
-        for item in report.scored:
-            name = report.name if item is report.scored[0] else ""
-            table.add_row(name, item.title, *_score(item.score))
-    table.add_section()
-    for report in summary.reports:
-        table.add_row(report.name, "all", *_score(report.score))
-    table.add_row("all", "", *_score(summary.score))
-    STDOUT.print(table)
+    reports = summary.reports
+    every = [(one.name, item) for one in reports for item in one.scored if verbose]
+    rows = [((name, item.title), item.score) for name, item in every]
+    rows += [((one.name, "all"), one.score) for one in reports]
+    STDOUT.print(_scores([*rows, (("all", ""), summary.score)]))
     for claim in summary.failed:
         STDOUT.print(Text(f"{claim.id} fails: {claim.text} {claim.because}", style="bold red"))
     if not verbose:
@@ -569,17 +553,6 @@ def _agreement(agreement: "Agreement") -> None:
     """A table per metric: the numbers of each backend."""
     for (first, *others), rows in agreement.tables():
         STDOUT.print(new_table(first, right=others, rows=rows))
-
-
-def _numbers(report: "Report", item: "Item") -> Grid:
-    (_, _, *right), rows = report.in_cells(item)
-    grid = new_table("", right=right)
-    for metric, of_metric in groupby(rows, itemgetter(0)):
-        grid.add_row(Text(metric, "bold"))
-        for _, *cells in of_metric:
-            grid.add_row(*cells)
-        grid.add_section()
-    return grid
 
 
 def _claim(claim: "Claim") -> None:
@@ -597,10 +570,3 @@ def _claim(claim: "Claim") -> None:
 
 def _indented(text: str) -> None:
     STDOUT.print(Padding(Text(text), (0, 0, 0, 2), expand=False))
-
-
-def _score(score: "Score") -> list[Text]:
-    from anabranch.papers.report import COLUMNS
-
-    pairs = zip(COLUMNS, score.cells, strict=True)
-    return [Text(cell, style=STYLES.get(column, "")) for column, cell in pairs]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from anabranch.conversion.described import Delays, Steps, Walk, csv, mahimahi
 from anabranch.experiments.drawings import Drawing
@@ -286,6 +286,15 @@ class Entries(Placed):
     """Features of the field's experiments that this suite lacks."""
     traces: Mapping[str, Trace] = field(default_factory=dict)
     """Rate traces, by the name of the file that scenarios give."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """What it is about, as plain data for JSON."""
+        return {
+            "title": self.title,
+            "question": self.question,
+            "sources": [vars(source) for source in self.sources],
+            "not_modelled": [lack.text for lack in self.not_modelled],
+        }
 
     def validate(self, where: Where) -> None:
         """Test that looks ascend, and that every case and measure that is named exists."""

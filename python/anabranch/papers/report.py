@@ -14,7 +14,7 @@ import pandas as pd
 
 from anabranch.core_types import PlainNetwork
 from anabranch.experiments.pages import render
-from anabranch.formats import csv_table, finite, interval, latex_table, number, percent
+from anabranch.formats import csv_table, finite, interval, latex_rows, number, percent
 from anabranch.intervals import mean_with_interval, median_with_interval
 from anabranch.papers import suite
 from anabranch.papers.case import Case
@@ -250,7 +250,7 @@ class Report(suite.Described, Judged):
         theories = self.theories(item)
         heads = ["metric", "case", "published", "measured", "difference", *theories]
         rows = []
-        for table, row in ((table, row) for table in item.tables for row in table.rows):
+        for table, row in ((of, row) for of in item.tables for row in of.rows):
             names = [self.label(table.metric), self.label(row.case)]
             numbers = [number(row.published), measured(row), percent(row.difference)]
             rows.append([*names, *numbers, *(number(row.theory.get(name)) for name in theories)])
@@ -260,8 +260,7 @@ class Report(suite.Described, Judged):
         """A table of booktabs for each table and figure, below a comment with its title."""
         made = []
         for item in (item for item in self.in_order if item.tables):
-            header, rows = self.in_cells(item)
-            table = latex_table(pd.DataFrame(rows, columns=header))
+            table = latex_rows(*self.in_cells(item))
             made.append(f"% {item.title} ({item.place})\n{table}")
         return "\n".join(made)
 
@@ -299,7 +298,7 @@ class Summary(Judged):
     def record(self) -> str:
         """A row per claim as CSV, with the numbers compared in one line."""
         rows = []
-        for report, one in ((report, one) for report in self.reports for one in report.claims):
+        for report, one in ((of, one) for of in self.reports for one in of.claims):
             compared, rests_on = " ".join(one.because.split()), " ".join(one.rests_on)
             own = "own" if one.own else ""
             rows.append([report.paper, one.id, own, str(one.verdict), compared, rests_on])
