@@ -187,14 +187,6 @@ def test_the_shared_axes_include_the_curves_of_all_panels() -> None:
     assert [">40</text>" in svg for svg in panels] == [True, True]
 
 
-def test_drawing_a_figure_again_gives_the_same_bytes() -> None:
-    points = curve("lia", "lia", mark="full", interval=[0.1, None, 0.2])
-    hollow = curve("published", "lia", mark="hollow")
-    drawing = Drawing("", "x", "y", [points, hollow, curve("level", "")], log="xy")
-    first, again = (Pictures(report(drawing)) for _ in range(2))
-    assert first.item(first.report.items[0]) == again.item(again.report.items[0])
-
-
 def test_a_logarithmic_axis_has_plain_numbers() -> None:
     drawing = Drawing("", "x", "y", [Curve("lia", "lia", [1, 2], [0.01, 10])], log="y")
     pictures = Pictures(report(drawing))

@@ -99,26 +99,6 @@ def test_a_paper_whose_printed_numbers_are_measured_has_no_failing_claim() -> No
     assert lower["o5"] is Verdict.NOT_REPRODUCED  # the same, with a reason
 
 
-def test_a_marked_failure_has_its_reason_and_does_not_count() -> None:
-    paper = folder.open_paper("olia")
-    marked = {"a8": "the reason", "full": "the reason"}
-    claims = {
-        id: replace(one, not_reproduced=marked.get(id, "")) for id, one in paper.claims.items()
-    }
-    report = report_of(replace(paper, claims=claims), olia_frame(0.8), {}, quick=True)
-    by_id = {claim.id: claim for claim in report.claims}
-    assert by_id["a8"].verdict is Verdict.NOT_REPRODUCED
-    assert by_id["a8"].reason == "the reason"
-    assert "a8" not in {claim.id for claim in report.failed}
-    assert by_id["a9"].verdict is Verdict.FAILS
-    assert (
-        by_id["full"].verdict is Verdict.NOT_COMPARABLE
-    )  # a mark does not make up for a missing number
-    assert by_id["full"].reason.startswith(
-        "Marked as not reproduced, but these runs do not show that"
-    )
-
-
 @pytest.mark.parametrize(
     ("mean", "interval", "text"),
     [

@@ -203,13 +203,6 @@ def test_renamed_cases_are_averaged_when_measured_and_when_predicted(report: Rep
             assert mean.theory[kind] == pytest.approx(sum(parts) / 2, rel=1e-3)  # four digits
 
 
-def test_a_measure_during_intervals_has_a_case_for_each(report: Report) -> None:
-    assert set(rows(report, "figure1")) == {
-        ("queue", "4_8.mbps2.lia"),
-        ("queue", "8_12.mbps2.lia"),
-    }
-
-
 def test_a_decrease_has_a_number_per_seed_and_a_prediction(report: Report) -> None:
     row = rows(report, "table1")["gain", "lia"]
     assert row.measured is not None
