@@ -95,7 +95,7 @@ def test_a_counterexample_is_as_short_as_it_can_be_and_clears_the_control(
         half = counterexample._lasting(short.network, scenario.duration_s / 2)
         runs, seeds, how = Runs(Nowhere()), list(short.seeds), (number.measure, number.bound)
         shorter, control = (
-            counterexample.at(runs, half, rule, seeds, *how, number) for rule in half.rules
+            counterexample.at(runs, half, rule, seeds, *how, number.each) for rule in half.rules
         )
         shortest = scenario.duration_s / 2 < 3.0
         assert shorter.margin >= 1 or control.margin < 1 or shortest

@@ -15,11 +15,11 @@ from anabranch.papers.case import Case
 from anabranch.papers.curves import Curve, Drawing
 from anabranch.papers.html import Pictures
 from anabranch.papers.judge import Claim, Verdict
-from anabranch.papers.report import Item, Report, Row, Table, measured, report_of
+from anabranch.papers.report import Item, Report, Row, Table, measured
 from anabranch.papers.suite import Choice, Group, Measure
 from anabranch.statements.statement import Statement
 from anabranch.typed_toml import Where, read
-from papers.printed_olia import olia, olia_frame, olia_page, olia_statements
+from papers.printed_olia import olia, olia_page, olia_statements
 
 
 def test_cases_are_settings_times_algorithms() -> None:

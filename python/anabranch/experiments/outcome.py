@@ -116,17 +116,16 @@ class Outcome:
             values.columns(self.suite.block("", self.backend), self.backend, self.suite.entries.on)
         )
 
-    def cell(self, column: Column) -> dict[str, str]:
-        """A column of the table in words, by rule; missing where nothing was measured."""
-        found = values.numbers(self.table, self.rules, column.measure, column.case)
-        form = f".{column.digits}f"
-        return {rule: interval(n["value"], n["value_ci95"], form) for rule, n in found.items()}
-
     def in_cells(self) -> tuple[list[str], list[list[str]]]:
-        """The header of the table and its rows."""
-        cells = [self.cell(column) for column in self.columns]
-        header = ["rule", *(column.title for column in self.columns)]
-        return header, [[rule, *(cell.get(rule, "-") for cell in cells)] for rule in self.rules]
+        """The header of the table and its rows; "-" where nothing was measured."""
+        header, rows = ["rule"], [[rule] for rule in self.rules]
+        for column in self.columns:
+            found = values.numbers(self.table, self.rules, column.measure, column.case)
+            header.append(column.title)
+            for row in rows:
+                n, form = found.get(row[0]), f".{column.digits}f"
+                row.append("-" if n is None else interval(n["value"], n["value_ci95"], form))
+        return header, rows
 
     def markdown(self) -> list[str]:
         """The table in Markdown: a row per rule."""

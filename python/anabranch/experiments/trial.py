@@ -14,7 +14,7 @@ from anabranch.experiments.networks import (
     sampled_case,
     without_failing,
 )
-from anabranch.experiments.numbers import Answer, Number
+from anabranch.experiments.numbers import NOT_TESTED, Answer, Number
 from anabranch.experiments.runs import Runs
 from anabranch.experiments.samples import Samples
 from anabranch.experiments.suite import Block, Bound, Item, Measure, Suite
@@ -222,7 +222,7 @@ class Trial:
             for rule in self.rules:
                 reason = self.reasons.get(name) or self.failure(name, rule)
                 if reason is not None:
-                    yield Answer.not_tested(name, item, rule, reason)
+                    yield Answer(name, item, rule, NOT_TESTED, reason)
                     continue
                 own = [one for one in self.numbers(name) if one.rule == rule]
                 groups = [[one] for one in own] if item.per == "case" else [own] if own else []

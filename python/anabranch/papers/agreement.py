@@ -82,8 +82,7 @@ class Agreement:
 
     def label(self, name: str) -> str:
         """The text for a case or metric."""
-        whole = self.labels.get(name)
-        return whole or ", ".join(self.labels.get(part, part) for part in Case(name).parts)
+        return Case(name).labelled(self.labels)
 
     def as_dict(self) -> dict[str, Any]:
         """The comparison as plain data for JSON."""
@@ -114,11 +113,12 @@ class Agreement:
         columns = [name for backend in self.backends for name in (backend, f"{backend} ci95")]
         rows = []
         for line in self.lines:
-            row = [line.metric, line.case, number(line.published, ".3g")]
-            for backend in self.backends:
-                row.append(number(line.measured.get(backend), ".3g"))
-                row.append(number(line.interval.get(backend), ".2g"))
-            rows.append(row)
+            means = (number(line.measured.get(backend), ".3g") for backend in self.backends)
+            halves = (number(line.interval.get(backend), ".2g") for backend in self.backends)
+            names = [line.metric, line.case, number(line.published, ".3g")]
+            rows.append(
+                [*names, *(cell for pair in zip(means, halves, strict=True) for cell in pair)]
+            )
         return csv_table(["metric", "case", "published", *columns], rows)
 
     def markdown(self) -> str:
@@ -188,7 +188,8 @@ def narrowed(paper: Paper, set: Values) -> Paper:
     for id in (id for id in paper.items if id in agreed.items):
         measures = []
         for one in paper.items[id].taken:
-            own = tuple(of for case in agreed.items[id] if (of := case.within(one.group)))
+            named = (case.partition(".") for case in agreed.items[id])
+            own = tuple(Case(case) for group, _, case in named if group == one.group)
             measures += [replace(one, cases=own)] if own else []
         items[id] = replace(paper.items[id], measures=tuple(measures), figures=())
     groups = {}

@@ -98,8 +98,8 @@ def _over_time(
     figure: Series, result: Result, case: Case, line: Line
 ) -> tuple[list[float], list[float]]:
     """Times and values: the sum over paths unless one is chosen, the mean over users and seeds."""
-    samples = rows(result.tables()[line.table], case=case, seed=figure.seed)
-    column = line.name
+    table, _, column = line.column.partition(".")
+    samples = rows(result.tables()[table], case=case, seed=figure.seed)
     if line.share:
         together = samples.groupby(["seed", "time_s"])[column].transform("sum")
         samples = samples.assign(**{column: samples[column] / together})

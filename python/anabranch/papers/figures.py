@@ -40,16 +40,6 @@ class Line:
     levels: tuple[tuple[float, float, float], ...] = ()
     """Reference lines: from and to, in s, and value."""
 
-    @property
-    def table(self) -> str:
-        """The table of the samples."""
-        return self.column.partition(".")[0]
-
-    @property
-    def name(self) -> str:
-        """The name of the column in its table."""
-        return self.column.partition(".")[2]
-
     def validate(self, where: Where) -> None:
         """Test that the column exists."""
         check_column(self.column, ("flow_samples", "path_samples", "link_samples"), where)
@@ -63,10 +53,6 @@ class FromRuns(Placed):
     """The group of the runs; None is the item's."""
     cases: tuple[Case, ...] | None = None
     """Some of the group's cases; None is the item's."""
-
-    def takes(self, case: Case) -> bool:
-        """Whether it draws a case of its group."""
-        return self.cases is None or case in self.cases
 
 
 @dataclass(frozen=True)

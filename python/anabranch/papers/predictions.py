@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from anabranch.papers.case import Case
-from anabranch.papers.suite import Group, Measure, Paper, Setup
+from anabranch.papers.suite import Group, Measure, Paper, Setup, takes
 from anabranch.quantities.rates import drop_percent
 from anabranch.scenario import load
 from anabranch.theory.network import Network
@@ -79,7 +79,7 @@ def predictions(paper: Paper) -> list[Prediction]:
     values: dict[tuple[str, str, Case, str], list[float]] = {}
     for item, taken in ((of, one) for of in paper.items.values() for one in of.taken):
         for (group, case), by_kind in runs.items():
-            if group == taken.group and taken.takes(case):
+            if takes(taken, group, case):
                 for kind, run in by_kind.items():
                     if (value := run.number(taken)) is not None:
                         name = (item.id, taken.metric, case.renamed(taken.case), kind)

@@ -239,7 +239,7 @@ class Report(suite.Described, Judged):
 
     def label(self, name: str) -> str:
         """The text for a metric, case or part of a case: `N1 = 10, LIA` for `n1_10.lia`."""
-        return ", ".join(self.labels.get(part, part) for part in Case(name).parts)
+        return Case(name).labelled(self.labels)
 
     def in_cells(self, item: Item) -> tuple[list[str], list[list[str]]]:
         """The header and the rows of an item's numbers, as text.

@@ -19,7 +19,7 @@ from anabranch.papers.curves import Drawing
 from anabranch.papers.figures import Series, Tail
 from anabranch.papers.folder import known_papers, open_paper
 from anabranch.papers.report import Report, Summary, report_of
-from anabranch.papers.suite import Drop, Measure, Paper
+from anabranch.papers.suite import Drop, Measure, Paper, takes
 from anabranch.quantities.rates import drop_percent
 from anabranch.result import Result
 from anabranch.runner import BACKENDS, Progress, choices, known_backend
@@ -207,13 +207,12 @@ def planned(paper: Paper, name: str, quick: bool, on: str) -> Iterator[Planned]:
     asked = group.seeds or (paper.quick.seeds if quick else paper.seeds)
     for setup in group.setups():
         case = setup.case
-        measures = ((item, one) for item in items for one in item.taken)
-        taken = [(item, one) for item, one in measures if one.group == name and one.takes(case)]
+        taken = [(item, one) for item in items for one in item.taken if takes(one, name, case)]
         drawn = [
             ((item.id, index), figure)
             for item in items
             for index, figure in enumerate(item.drawn)
-            if isinstance(figure, Series | Tail) and figure.group == name and figure.takes(case)
+            if isinstance(figure, Series | Tail) and takes(figure, name, case)
         ]
         if not (taken or drawn):
             continue

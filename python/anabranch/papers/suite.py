@@ -125,9 +125,10 @@ class Measure(Taken):
             check_call(QUANTITIES[self.quantity], parameters, Measure, self.where)
             yield replace(self, case=f"{name}.{self.case}", during={}, parameters=parameters)
 
-    def takes(self, case: Case) -> bool:
-        """Whether it is taken in the runs of a case of its group."""
-        return self.cases is None or case in self.cases
+
+def takes(one: Measure | Series | Tail, group: str, case: Case) -> bool:
+    """Whether a measure or figure is taken in the runs of a case of a group."""
+    return one.group == group and (one.cases is None or case in one.cases)
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,7 @@ class Item(Placed):
         cases: dict[str, list[Case]] = {}
         for measure in self.taken:
             for setup in groups[measure.group].setups():
-                if measure.takes(setup.case):
+                if takes(measure, measure.group, setup.case):
                     cases.setdefault(measure.metric, []).append(setup.case.renamed(measure.case))
         return cases
 
