@@ -93,8 +93,3 @@ def test_a_name_that_a_scenario_lacks_is_found_before_the_first_run(
     with pytest.raises(ScenarioError) as raised:
         outcome.planned(folder.open_study("tiny"), ["lia"], "sim", True)
     assert message in str(raised.value)
-
-
-def test_an_unknown_study_is_named_with_those_that_exist() -> None:
-    with pytest.raises(ScenarioError, match=r"unknown study 'shard'.*did you mean shared\?"):
-        folder.open_study("shard")

@@ -159,7 +159,10 @@ class Trial:
 
     def _see(self, cell: Cell, seed: int, result: Result) -> None:
         for warning in result.warnings:
-            names = [name for name, (_, of) in self.blocks.items() if of and cell in _cells(of)]
+            firsts = (
+                (name, next(iter(of.values()))) for name, (_, of) in self.blocks.items() if of
+            )
+            names = [name for name, first in firsts if cell in first.rules.values()]
             self.warnings.setdefault(warning, []).extend(filter(None, names))
         if self.samples.takes(cell.case):
             self.samples.add(cell.case, cell.rule, seed, result)
@@ -249,7 +252,8 @@ class Trial:
         try:
             found = measured(list(drawn.values()))
             for round_ in range(sample.quick_rounds if self.quick else sample.rounds):
-                box = around(sample, _worst(found).network.sampled, round_)
+                worst = min(found, key=lambda number: number.margin)
+                box = around(sample, worst.network.sampled, round_)
                 points = draw(box, sample.quick if self.quick else sample.points)
                 more = [self._network(block, *sampled_case(values)) for values in points]
                 found += measured(more)
@@ -262,14 +266,6 @@ class Trial:
             if len(chosen) < sample.confirm:
                 chosen.setdefault(one.network.label, one.network)
         self.blocks[name] = block, chosen
-
-
-def _worst(numbers: Sequence[Number]) -> Number:
-    return min(numbers, key=lambda one: one.margin)
-
-
-def _cells(networks: Mapping[str, Network]) -> list[Cell]:
-    return list(next(iter(networks.values())).rules.values())
 
 
 def _applies(bound: Bound, measure: Measure, network: Network) -> bool:

@@ -16,7 +16,6 @@ class Bars(Placed):
     kind: ClassVar = "bars"
     metrics: tuple[str, ...] | None = None
     """Some of the item's metrics; None is all."""
-    title: str = ""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from anabranch import _core
 from anabranch.experiments.suite import Taken
@@ -126,6 +126,9 @@ class Measure(Taken):
             yield replace(self, case=f"{name}.{self.case}", during={}, parameters=parameters)
 
 
+OfRuns = TypeVar("OfRuns", bound=Measure | Series | Tail)
+
+
 def takes(one: Measure | Series | Tail, group: str, case: Case) -> bool:
     """Whether a measure or figure is taken in the runs of a case of a group."""
     return one.group == group and (one.cases is None or case in one.cases)
@@ -210,27 +213,19 @@ class Item(Placed):
     @cached_property
     def taken(self) -> list[Measure]:
         """The measures with the item's group and cases, one for each interval."""
-        return [
-            each
-            for one in self.measures
-            for each in replace(
-                one,
-                group=one.group or self.group,
-                cases=self.cases if one.cases is None else one.cases,
-                during=one.during or self.during,
-            ).each()
-        ]
+        found = [replace(self._own(one), during=one.during or self.during) for one in self.measures]
+        return [each for one in found for each in one.each()]
 
     @cached_property
     def drawn(self) -> list[Figure]:
         """The figures, those drawn from runs with the item's group and cases."""
-        found: list[Figure] = []
-        for one in (Bars(),) if self.figures is None else self.figures:
-            if isinstance(one, Series | Tail):
-                cases = self.cases if one.cases is None else one.cases
-                one = replace(one, group=one.group or self.group, cases=cases)
-            found.append(one)
-        return found
+        found = (Bars(),) if self.figures is None else self.figures
+        return [self._own(one) if isinstance(one, Series | Tail) else one for one in found]
+
+    def _own(self, one: OfRuns) -> OfRuns:
+        """A measure or figure with the item's group and cases, where it has none of its own."""
+        cases = self.cases if one.cases is None else one.cases
+        return replace(one, group=one.group or self.group, cases=cases)
 
     def metric(self, name: str) -> Metric:
         """Printed numbers of a metric; none for one that the paper does not print."""
