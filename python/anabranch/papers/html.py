@@ -65,7 +65,7 @@ class Pictures:
         """All figures of an item; each is a legend and drawings to put beside each other."""
         made = [self.curves(drawing) for drawing in item.drawings if drawing.curves]
         if item.bars:
-            made.insert(0, self.bars(item, [t for t in item.tables if t.metric in item.bars]))
+            made.insert(0, self.bars(item))
         return made
 
     # ------------------------------------------------------------------ curves
@@ -108,9 +108,9 @@ class Pictures:
         return handles
 
     # ------------------------------------------------------------------ bars
-    def bars(self, item: Item, tables: Sequence[Table]) -> list[Markup]:
+    def bars(self, item: Item) -> list[Markup]:
         """An item's numbers: a drawing per metric, or several where there are many settings."""
-        made = []
+        made, tables = [], [table for table in item.tables if table.metric in item.bars]
         for table in (table for table in tables if table.rows):
             made += self.sheets(item.id, partial(self.bar_panel, table), _lines(table), "y")
         return [self.legend(self.bar_legend(item, tables), item.id), *made]
@@ -181,9 +181,8 @@ class Pictures:
             for table in item.tables
             if not table.repeats
             for row in table.rows
-            if row.difference is not None and row.published and row.published > 0
+            if (row.published or 0) > 0 and (row.measured or 0) > 0
         ]
-        rows = [row for row in rows if row.measured is not None and row.measured > 0]
         if len(rows) < 3:
             return None
         values = np.array([(row.published, row.measured) for row in rows], dtype=float)
