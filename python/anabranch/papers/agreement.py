@@ -87,9 +87,10 @@ class Agreement:
     def as_dict(self) -> dict[str, Any]:
         """The comparison as plain data for JSON."""
         first, *others = self.backends
-        differences = [{b: line.difference(b, first) for b in others} for line in self.lines]
-        pairs = zip(self.lines, differences, strict=True)
-        rows = [{**vars(line), "difference": difference} for line, difference in pairs]
+        rows = []
+        for line in self.lines:
+            differences = {other: line.difference(other, first) for other in others}
+            rows.append({**vars(line), "difference": differences})
         head = {"paper": self.paper, "backends": list(self.backends), "runs": self.runs}
         return {**head, "rows": rows}
 
@@ -164,9 +165,9 @@ def agree(
             shown += [backend for backend in line.measured if backend not in shown]
         agreement = Agreement(name, shown, list(lines.values()), paper.labels, len(paper.seeds))
         if stage:
-            (stage / "agreement.md").write_text(agreement.markdown(), encoding="utf-8")
-            data = json_text(agreement.as_dict())
-            (stage / "agreement.json").write_text(data + "\n", encoding="utf-8")
+            data = json_text(agreement.as_dict()) + "\n"
+            for suffix, text in (("md", agreement.markdown()), ("json", data)):
+                (stage / f"agreement.{suffix}").write_text(text, encoding="utf-8")
     return agreement
 
 
@@ -222,15 +223,11 @@ def earlier(file: Path, name: str) -> list[Line]:
     """The numbers in the agreement.json of an earlier run. Raises `ScenarioError`."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-        if data["paper"] != name:
-            raise ScenarioError(f"{file}: expected a run of {name}, got one of {data['paper']}")
-        return [
-            Line(**{key: value for key, value in row.items() if key != "difference"})
-            for row in data["rows"]
-        ]
+        paper, rows = data["paper"], data["rows"] if data["paper"] == name else []
+        lines = [Line(**{key: row[key] for key in row if key != "difference"}) for row in rows]
     except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, ScenarioError):
-            raise
-        raise ScenarioError(
-            f"{file}: expected an agreement.json written by `anabranch agree`"
-        ) from error
+        expected = "expected an agreement.json written by `anabranch agree`"
+        raise ScenarioError(f"{file}: {expected}") from error
+    if paper != name:
+        raise ScenarioError(f"{file}: expected a run of {name}, got one of {paper}")
+    return lines
