@@ -397,7 +397,7 @@ def suited(suite: Suite, subject: Subject) -> Suite:
 
 
 def _warnings(trial: Trial, subject: Subject) -> list[str]:
-    """What the rule needs, and warnings of `run` at the first case of each item, each once."""
+    """Needs of the rule, and warnings of `run` at the first case of each item, each once."""
     found: dict[str, dict[str, None]] = {}
     for name, (block, networks) in trial.blocks.items():
         scenario = next(iter(networks.values())).scenario

@@ -288,7 +288,7 @@ class Entries(Placed):
     """Rate traces, by the name of the file that scenarios give."""
 
     def as_dict(self) -> dict[str, Any]:
-        """What it is about, as plain data for JSON."""
+        """Title, question, sources and gaps, as plain data for JSON."""
         return {
             "title": self.title,
             "question": self.question,

@@ -30,7 +30,7 @@ class Missing(Exception):
 
 @dataclass
 class Numbers:
-    """What a check may compare, and the names that it has asked for."""
+    """Numbers that a check may compare, and the names that it has asked for."""
 
     known: Known
     all_known: bool = False
