@@ -162,9 +162,9 @@ fn the_largest_kappa_can_be_the_number_of_active_files() {
 }
 
 /// Twice what the link carries, 2101.7 packets/s: without back-pressure the buffer has 110 000
-/// packets after 100 s. With it the buffer is filled up to 2000 packets at each sample once a round's
-/// mean was above, and by one more file, of at most 37 times the mean. The link stays full: 99 000
-/// packets of 1000 bytes at least, whose files have waited for 25 s in the mean, in the buffer or not.
+/// packets after 100 s. With it the buffer is filled up to 2000 packets at each sample, once a
+/// round's mean was above, and by one more file, of at most 37 times the mean of 10 packets. It is
+/// never empty, and the last files have waited half of the 100 s, in the buffer or at their clients.
 #[test]
 fn back_pressure_keeps_the_buffer_at_the_high_threshold() {
     let busy = "clients = 10, rate_per_s = 20, size.exponential = { mean_bytes = 1e4 }";
@@ -173,25 +173,15 @@ fn back_pressure_keeps_the_buffer_at_the_high_threshold() {
         "",
         100.0,
     );
+    let buffers = &held.flow_samples.buffer_packets[20..];
+    assert!(
+        buffers.iter().all(|&it| 0 < it && it <= 2370),
+        "{buffers:?}"
+    );
     let free = gateway(&format!("{busy}, {ADJUST} }}"), "", 100.0);
-    let buffers = &held.flow_samples.buffer_packets;
-    assert!(
-        buffers[20..].iter().all(|&packets| packets <= 2370),
-        "{buffers:?}"
-    );
-    assert!(
-        buffers[20..].iter().any(|&packets| packets > 1000),
-        "{buffers:?}"
-    );
     assert!(free.flow_samples.buffer_packets.last() > Some(&90_000));
-    for record in [&held, &free] {
-        assert!(record.flows.sent_packets[0] > 98_000);
-    }
-    let longest = held
-        .transfers
-        .duration_s
-        .iter()
-        .fold(0.0_f64, |a, &b| a.max(b));
+    let durations = held.transfers.duration_s.iter();
+    let longest = durations.fold(0.0_f64, |a, &b| a.max(b));
     assert!(longest > 45.0, "{longest}");
 }
 
