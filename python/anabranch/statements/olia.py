@@ -189,9 +189,9 @@ def as_responsive_as_lia() -> Statement:
         f"an uneven split decays per RTT by {_list(olia, 'restoring')} (LIA "
         f"{_list(lia, 'restoring')}), with losses of {', '.join(f'{p:g}' for p in LOSSES)}. That "
         f"says nothing of flappiness, which takes noise: claims flap1 to flap6 measure it with "
-        f"packets. Responsive once the path counts as best: {_list(known, 'rounds')} round trips (LIA "
-        f"{_list(lia, 'rounds')}). But a path with {HISTORY:g} packets between its losses must "
-        f"first send more than the other does between two losses; meanwhile alpha is 0 and it "
+        f"packets. Responsive once the path counts as best: {_list(known, 'rounds')} round trips "
+        f"(LIA {_list(lia, 'rounds')}). But a path with {HISTORY:g} packets between its losses "
+        f"must first send more than the other does between two losses; meanwhile alpha is 0 and it "
         f"grows as with the coupled rule: {_list(olia, 'rounds')} round trips, "
         f"{', '.join(f'{ratio:.2g}' for ratio in slower)} times LIA's. The model "
         "has no noise and no timeouts; the draft refers to measurements in another paper",
