@@ -186,6 +186,8 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("shift_s", {**SHIFT, "target_mbps": 0.55, "bin_s": 1.0}, 2.0),
         ("kappa", {"flow": "a"}, 2.0),  # (1 + 1 + 3 + 3) / 4
         ("kappa", {"flow": "b", "skip": 0.5}, 2.0),
+        ("buffer_packets", {"flow": "a"}, 3.75),  # (4 + 5 + 3 + 3) / 4
+        ("buffer_packets", {"flow": "b", "skip": 0.5}, 9.0),
         # Flow a has 2 of 4, then 6 of 8.
         ("kappa_share", {"flow": "a"}, 0.625),
         ("kappa_share", {"flow": "a", "skip": 0.5}, 0.75),

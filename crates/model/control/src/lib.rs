@@ -53,7 +53,7 @@ pub use controller::{
 };
 pub use coupling::Coupling;
 pub use delivery::{Delivery, Event, Sample, Stamp, WindowedMax};
-pub use itcp::{Adjuster, BufferSample, RateAdjustment, Trend};
+pub use itcp::{Adjuster, BufferSample, Guard, RateAdjustment, Trend};
 pub use nada::{MediaReport, Nada};
 pub use path::{PACING_GAIN, Path, fastest_rate, total_rate, total_window};
 pub use rule::{BESIDE_BBR, BETA_ECN, Parameter, Rule, phi};

@@ -4,9 +4,10 @@
 use anabranch_net::{Loss, Queue, Rate};
 
 use crate::error::refusal;
+use crate::model::choice::Ecn;
 use crate::model::flows::{Flow, Workload};
 use crate::model::links::Link;
-use crate::model::tcp::{Ecn, Recovery};
+use crate::model::tcp::Recovery;
 use crate::scenario::Scenario;
 
 /// Every backend, in the order of tables and refusals.
@@ -50,6 +51,7 @@ const PACKETS: &[&str] = &["sim", "quic", "kernel"];
 features! {
     NewReno = "newreno", "tcp.recovery", on: &["sim", "kernel", "fluid", "equilibrium"];
     Ecn = "ECN", "tcp.ecn", on: PACKETS;
+    SpacedDrops = "drops of RED that are spaced by count (uniform)", "links.*.queue", on: PACKETS;
     Codel = "codel", "links.*.queue", on: PACKETS;
     FqCodel = "fq_codel", "links.*.queue", on: PACKETS;
     Pie = "pie", "links.*.queue", on: PACKETS;
@@ -108,8 +110,9 @@ impl Scenario {
 fn of_link(link: &Link) -> Vec<Feature> {
     let config = &link.config;
     let impairments = &config.impairments;
-    let queue = match config.queue {
-        Queue::DropTail { .. } | Queue::Red(_) => None,
+    let queue = match &config.queue {
+        Queue::DropTail { .. } => None,
+        Queue::Red(red) => red.uniform.then_some(Feature::SpacedDrops),
         Queue::Codel(_) => Some(Feature::Codel),
         Queue::FqCodel(_) => Some(Feature::FqCodel),
         Queue::Pie(_) => Some(Feature::Pie),

@@ -4,9 +4,9 @@
 use anabranch_net::{Displacement, LinkConfig, Loss, MILLISECOND, Reorder, Time};
 
 use crate::file::key::Key;
-use crate::model::flows::{Flow, Path, Workload};
+use crate::model::choice::Ecn;
+use crate::model::flows::{Flow, Path, Size, Workload};
 use crate::model::links::Link;
-use crate::model::tcp::Ecn;
 use crate::scenario::Scenario;
 
 /// Smaller relative errors of a mean need no warning: few runs could show them.
@@ -164,12 +164,17 @@ fn size_warning(i: usize, flow: &Flow) -> Option<String> {
     };
     let key = Key::root("flows").index(i).key("workload").key(kind);
     let (written, effective) = (size.mean_bytes(), size.effective_mean_bytes());
+    let remedy = match size {
+        Size::Lognormal { .. } => "lower sigma",
+        _ => "raise shape",
+    };
     (effective < (1.0 - TOLERANCE) * written).then(|| {
         format!(
-            "{key}.size.pareto: the mean size is {effective:.3e} bytes instead of {written:.3e} \
-             ({:.0} % of it), because no file is larger than {:.1e} bytes: raise shape",
+            "{key}.size.{}: the mean size is {effective:.3e} bytes instead of {written:.3e} \
+             ({:.0} % of it), because no file is larger than {:.1e} bytes: {remedy}",
+            size.name(),
             100.0 * effective / written,
-            size.largest_bytes()
+            size.largest_bytes(),
         )
     })
 }

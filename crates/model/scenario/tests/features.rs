@@ -18,6 +18,12 @@ const EXAMPLES: &[(Feature, &str, &str, &str)] = &[
         "links.L.queue",
     ),
     (
+        Feature::SpacedDrops,
+        "links.L.queue",
+        "{ red = { uniform = true } }",
+        "links.L.queue",
+    ),
+    (
         Feature::FqCodel,
         "links.L.queue",
         "{ fq_codel = {} }",

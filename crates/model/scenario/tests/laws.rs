@@ -103,7 +103,8 @@ fn defaults_are_as_documented() {
     assert_eq!(
         queues[2],
         "Red(Red { min_packets: 75.0, mid_packets: 150.0, max_packets: 300.0, \
-         mid_probability: 0.1, average_weight: None, limit_packets: 300, ecn: true })"
+         mid_probability: 0.1, average_weight: None, limit_packets: 300, ecn: true, \
+         uniform: false })"
     );
     // Times in ps: RFC 8289, RFC 8290 and RFC 8033, and the limits of Linux.
     let codel = |limit| {

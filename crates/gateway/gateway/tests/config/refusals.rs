@@ -187,7 +187,7 @@ socks.listn = '127.0.0.1:1080' | (did you mean listen?)";
     let refusal = refusal(&format!(
         "listen = '127.0.0.1:7440'\n\
          tunnel = {{ carrier = 'quic', algorithm = 'olia', key = 'own.key', peers = ['{}'], \
-         itcp = {{}} }}",
+         itcp = {{ max_kappa = 'active', back_pressure = true }} }}",
         own.public()
     ));
     assert!(
@@ -196,6 +196,14 @@ socks.listn = '127.0.0.1:1080' | (did you mean listen?)";
     );
     assert!(
         refusal.contains("tunnel.itcp: I-TCP adjusts the weight of a rule"),
+        "{refusal}"
+    );
+    assert!(
+        refusal.contains("tunnel.itcp.max_kappa: expected a number"),
+        "{refusal}"
+    );
+    assert!(
+        refusal.contains("tunnel.itcp.back_pressure: has no effect"),
         "{refusal}"
     );
 }

@@ -2,15 +2,12 @@
 //! its value where it is not written. The endpoints, their form in the file and its JSON Schema are
 //! made from this table; below it are the choices of its keys, with the schedulers.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use anabranch_control::AnyController;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Error, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::error::refusal;
+use crate::model::choice::Ecn;
 use crate::model::number::{Count, JitterUs, PacketBytes, PositiveOrInfinite, TimeoutMs};
 
 /// The third number of `net.ipv4.tcp_rmem` in distributions.
@@ -230,72 +227,6 @@ pub enum Recovery {
     Rack,
     /// One hole per round trip (RFC 6582).
     NewReno,
-}
-
-/// Treatment of marks by endpoints: a boolean in the file, or how marks are echoed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ecn {
-    /// `false`: their packets are not ECN-capable.
-    Off,
-    /// `true`: acknowledgements say whether there were marks (RFC 3168).
-    Classic,
-    /// `"accurate"`: acknowledgements count the marked packets, as AccECN's do (RFC 9768).
-    Accurate,
-}
-
-const ACCURATE: &str = "accurate";
-
-impl Serialize for Ecn {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Ecn::Off => serializer.serialize_bool(false),
-            Ecn::Classic => serializer.serialize_bool(true),
-            Ecn::Accurate => serializer.serialize_str(ACCURATE),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Ecn {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Ecn, D::Error> {
-        struct BooleanOrEcho;
-
-        impl Visitor<'_> for BooleanOrEcho {
-            type Value = Ecn;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "true, false or {ACCURATE:?}")
-            }
-
-            fn visit_bool<E>(self, on: bool) -> Result<Ecn, E> {
-                Ok(if on { Ecn::Classic } else { Ecn::Off })
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Ecn, E> {
-                match text {
-                    ACCURATE => Ok(Ecn::Accurate),
-                    _ => Err(E::custom(format!(
-                        "expected true, false or {ACCURATE:?}, got {text:?}"
-                    ))),
-                }
-            }
-        }
-
-        deserializer.deserialize_any(BooleanOrEcho)
-    }
-}
-
-impl JsonSchema for Ecn {
-    fn schema_name() -> Cow<'static, str> {
-        "Ecn".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "enum": [true, false, ACCURATE] })
-    }
 }
 
 // The schedulers of Multipath TCP, one after the other. The key `tcp.scheduler`, its JSON Schema,
