@@ -18,6 +18,8 @@ BALIA: Mapping[str, str] = {
     "C1–C3 when each source has no more than 8 paths and their round-trip times are equal.",
     "II-B, one path": "all of which degenerate to TCP NewReno if there is only one route per "
     "source.",
+    "II-B, Max": r"where we have ignored taking the minimum with the $1/w_r$ term since the "
+    r"performance is mainly captured by $\frac{\max\{w_k/\tau_k^2\}}{(\sum w_k/\tau_k)^2}$.",
     "IV-B, the increase": "The algorithm given at the end of Section I corresponds to the choice "
     r"$(\beta, n, \eta) = (0.2, 0.5, \infty)$.",
     "III, table I": "C0 C1 C2, C3 C4 C5 EWTCP Yes Yes Yes Yes Yes Coupled Yes Yes No Yes Yes "
@@ -34,6 +36,9 @@ BALIA: Mapping[str, str] = {
     "III-C, theorem 3.3": r"Suppose C1–C3 hold and $k_r(\mathbf{x}_s) \equiv k_r(x_r)$ for all "
     r"$r \in R$. Then the unique equilibrium $(\mathbf{x}^*, \mathbf{p}^*)$ is globally "
     "asymptotically stable.",
+    "I and III-B, Coupled": "the Coupled algorithm, can be unstable and can have multiple equilibria "
+    "as shown in [7]. ... EWTCP has a unique stable equilibrium while Coupled algorithm may have "
+    "multiple equilibria since its corresponding utility function is not strictly concave.",
     "III-C, local stability": r"When $k_r(x_r)$ depends on \mathbf{x}_s , one can replace "
     r"$k_r(x_r)$ in the definition of the Lyapunov function V in (21) with $k_r(\mathbf{x}_s^*)$ "
     r"evaluated at the equilibrium and the same argument there proves that $(\mathbf{x}^*, "
@@ -79,6 +84,10 @@ BALIA: Mapping[str, str] = {
     r"$\phi_r(\mathbf{x}_s)$ in (12) satisfies - 1) C1 if $\beta \geq 0$. - 2) C2–C3 if $0 < \beta "
     r"\leq 1$, $|s| \leq 8$ and τ_r are the same for all $r \in s$ (assuming H has full row rank).",
     "IV-B, after theorem 4.1": "Theorem 4.1 holds if the RTTs of the subpaths do not differ much.",
+    "IV-B, Phi": r"Hence our Φ_s is smaller than that of the Max and Semicoupled algorithms but "
+    "bigger than that of the Coupled algorithm (for the same n).",
+    "IV-B, small and large paths": "Note that responsiveness is mainly affected by subpaths with "
+    "small throughput while window oscillation is mainly affected by subpaths with large throughput.",
     "appendix B, lemma B.1": r"Assume a function $F : \mathbb{R}^n \rightarrow \mathbb{R}^n$ is "
     r"continuously differentiable and $\left[\frac{\partial F}{\partial \mathbf{x}}(\mathbf{x}) "
     r"\right]^+$ is negative definite for all \mathbf{x} . Then for any $\mathbf{x}_1 \neq "
@@ -86,6 +95,13 @@ BALIA: Mapping[str, str] = {
     r"F(\mathbf{x}_2)) < 0.$$",
     "appendix B, lemma B.2": r"Suppose C3 holds. Then $x_r^* > 0$ at equilibrium for all "
     r"$r \in R$.",
+    "appendix G, (28) to (32)": r"Moreover such a \tilde{C} is unique since $\psi(C)$ is strictly "
+    r"decreasing. ... a solution $\mathbf{x}_s > 0$ to (28) is *uniquely* given by $$x_r = "
+    r"\frac{a_r}{\sum_{k \in s} a_k} \sqrt{\tilde{C}}, \quad r \in s \quad (32)$$",
+    "appendix G, the Jacobian": r"Then the Jacobian of Φ_s at \mathbf{x}_s is $$\frac{\partial "
+    r"\Phi_s}{\partial \mathbf{x}_s} = -\frac{4(1-\beta)}{\tau^2 \|\mathbf{x}_s\|_1^3} "
+    r"\mathbf{1}\mathbf{1}^T - 2\beta \frac{\|\mathbf{x}_s\|_n}{\tau^2 \|\mathbf{x}_s\|_1^2} "
+    r"\Lambda_s^{-1} (I_{|s|} + \mathbf{1}\mathbf{a}_s^T) \Lambda_s^{-1}$$",
     "appendix G, lemma G.1": r"Then $\sum_{i=1}^m a_i = 1$ and $\sum_{i=1}^m a_i^2 \leq 1$.",
     "appendix G, lemma G.2": r"$$f(\mathbf{z}) := \sum_{i=1}^m z_i^2 + \sum_{i=1}^m z_i "
     r"\sum_{i=1}^m a_i z_i > 0$$ provided $m \leq 8$.",
