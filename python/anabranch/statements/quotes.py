@@ -155,6 +155,11 @@ ITCP: Mapping[str, str] = {
 }
 
 OLIA: Mapping[str, str] = {
+    "1, regular TCP": "It always provides a Pareto-optimal allocation of resources: it is impossible "
+    "to increase the throughput of one user without decreasing the throughput of another or without "
+    "increasing the congestion cost [5].",
+    "1, RTTs of regular TCP": "It also guarantees a fair allocation of bandwidth among the users but "
+    "favors the connections with lower RTTs [6].",
     "2, the family": r"These algorithms results in transmitting a traffic proportional to "
     r"$(1/p_r)^{1/\phi}$ a path that has a probability loss p_r",
     "2, every phi": "LIA is one of a family of multipath congestion control algorithms that can be "
@@ -185,6 +190,14 @@ RSF: Mapping[str, str] = {
 }
 
 WVEGAS: Mapping[str, str] = {
+    "I, figure 1(b)": "If each flow transmits data at rate 0 ≤ x ≤ 9 on its one-hop path and at rate "
+    "(9−x)/2 on its two-hop path, then bandwidth sharing is always fair. Among these fair outcomes, "
+    "the most efficient one is x = 9, because every flow can obtain the maximum transmission rate.",
+    "II-A, (6)": "This cycle repeats and it will ultimately converge to the dual optimal solution λ∗ "
+    ", hence the primal optimal solution x∗ (λ∗ ), provided that γ is sufficiently small and Us (·) "
+    "satisfies some mild conditions [12].",
+    "II-A, turning off": "at each step of the iterative process, every flow turns off all its paths "
+    "except for the least congested ones.",
     "II-A, proposition 1": "Suppose flow s has n > 0 paths and, given λ ≥ 0, the corresponding "
     "path prices are sorted in ascending order ... Then the optimal solution x∗s,r (λ) of (3) "
     "satisfies",
@@ -193,10 +206,13 @@ WVEGAS: Mapping[str, str] = {
     "network resources will be fairly and efficiently shared by all the flows.",
     "II-B and III-A, convergence": "As t goes to infinity, the dual optimal solution λ∗ and the "
     "primal optimal solution x∗ (λ∗ ) will both be reached.",
+    "III-A, first weights": "Note that the initial weights do not matter much to convergence, though "
+    "they could have effect on the position of the equilibrium point in the case where the optimal "
+    "solution is not unique.",
     "III-B, the sum of alpha": "αs is allocated to all the subflows of flow s.",
     "V-A, algorithm 2": "all the rates of subflows are quite close to the corresponding optimal "
-    "values after about 20 steps and the path prices of S2 tend to be equal. Note that initial "
-    "weights are insignificant for convergence.",
+    "values after about 20 steps and the path prices of S2 tend to be equal.",
+    "V-A, first weights": "Note that initial weights are insignificant for convergence.",
 }
 
 QUOTES: Mapping[str, Mapping[str, str]] = {
