@@ -6,7 +6,6 @@ import pytest
 from anabranch.statements import olia as statements
 from anabranch.theory.law import Law
 
-
 TWO_LINKS = statements.Net(np.eye(2)[:, [0, 1, 1]], np.array([90.0, 60.0]), np.array([0, 2, 3]),
                            np.full(3, 0.1))  # fmt: skip
 """A user of both links, and one of the second."""

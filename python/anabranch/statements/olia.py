@@ -4,6 +4,7 @@ Khalili, Gast, Popovic, Le Boudec, draft-khalili-mptcp-performance-issues-06, se
 The family is indexed by phi: traffic is proportional to (1/p_r)^(1/phi).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +29,7 @@ class Net:
     starts: Array
     """The paths of user u are those from `starts[u]` to `starts[u + 1]`; int64."""
     rtt: Array
-    """By path."""
+    """Round-trip time of each path."""
 
     @property
     def sums(self) -> Array:
@@ -38,7 +39,8 @@ class Net:
 
 
 def draw(dice: np.random.Generator, most_paths: int) -> Net:
-    """Two to four links, all in use; two to five users of up to so many paths of one or two."""
+    """A network of two to four links, all in use, and two to five users of up to so many paths of
+    one or two links."""
     while True:
         links, sizes = int(dice.integers(2, 5)), dice.integers(1, most_paths + 1, 5)
         sizes = sizes[: int(dice.integers(2, 6))]
@@ -78,7 +80,7 @@ def most_gain(net: Net, rate: Array) -> float:
     most = np.concatenate([loads, -np.ones(len(totals))])
     found = [linprog(-own / total, A_ub=limits, b_ub=most) for own, total in
              zip(net.sums, totals, strict=True)]  # fmt: skip
-    return max(-one.fun - 1 for one in found)
+    return float(max(-one.fun - 1 for one in found))
 
 
 def gains(rule: str, most_paths: int, nets: int, seed: int) -> Array:
@@ -302,9 +304,9 @@ def as_responsive_as_lia() -> Statement:
         f"an uneven split decays per RTT by {_list(olia, 'restoring')} (LIA "
         f"{_list(lia, 'restoring')}), with losses of {', '.join(f'{p:g}' for p in LOSSES)}. That "
         f"says nothing of flappiness, which takes noise: claims flap1 to flap6 measure it with "
-        f"packets. Responsive once the path counts as best: {_list(known, 'rounds')} round trips (LIA "
-        f"{_list(lia, 'rounds')}). But a path with {HISTORY:g} packets between its losses must "
-        f"first send more than the other does between two losses; meanwhile alpha is 0 and it "
+        f"packets. Responsive once the path counts as best: {_list(known, 'rounds')} round trips "
+        f"(LIA {_list(lia, 'rounds')}). But a path with {HISTORY:g} packets between its losses "
+        f"must first send more than the other does between two losses; meanwhile alpha is 0 and it "
         f"grows as with the coupled rule: {_list(olia, 'rounds')} round trips, "
         f"{', '.join(f'{ratio:.2g}' for ratio in slower)} times LIA's. The model "
         "has no noise and no timeouts; the draft refers to measurements in another paper",
@@ -323,7 +325,7 @@ def _each(found: dict[str, list[Response]], name: str, unit: str) -> str:
 
 def statements(progress: Progress | None = None) -> list[Statement]:
     """The draft's, in its order. Calls `progress` with the fraction done, 0 to 1."""
-    judges = (
+    judges: tuple[Callable[[], Statement], ...] = (
         regular_tcp_is_optimal,
         lower_rtts_get_more,
         family,
@@ -332,7 +334,7 @@ def statements(progress: Progress | None = None) -> list[Statement]:
         red_thresholds,
         as_responsive_as_lia,
     )
-    found = []
+    found: list[Statement] = []
     for number, judge in enumerate(judges, 1):
         found.append(judge())
         if progress:

@@ -44,7 +44,7 @@ def test_phi_between_max_and_coupled_by_hand(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_elasticities_of_semicoupled_by_hand() -> None:
     # phi_r = 2 / (x_r S), tau = 1, x = (2, 1): J = -[[10/36, 1/9], [2/9, 8/9]], k = (2, 1/2), so
     # K J = -[[5, 2], [1, 4]] / 9 with the modes -1/3 and -2/3. The left and right vectors of -1/3
-    # are y = (1, -2) and v = (1, -1): the elasticities are y_r v_r / y'v = (1, 2) / 3. (11): q_r k_r
+    # are y = (1, -2) and v = (1, -1): the elasticities are y_r v_r / y'v = (1, 2) / 3. (11): q k
     # is x_r / S.
     states = States.of_user([2, 1], [1, 1])
     modes, lost = design.parts_of_paths(Law("semicoupled"), states)

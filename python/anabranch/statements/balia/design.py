@@ -45,10 +45,10 @@ def minimum_is_ignored(users: int = 300, nets: int = 20, seed: int = 1) -> State
         "the minimum with 1/w_r is ignored because the performance is captured without it",
         verdict(float(acts[4.0].max()) < 1e-9 and off < 1e-3 and often < 0.5),
         "x_r x_k tau_r / tau_k > (sum x)^2 is needed for it to act, and x_r x_k is at most a "
-        f"quarter of that: it never acts where RTTs are within 4 to 1 ({users} random users). Up to "
-        f"{UNEQUAL:g} to 1 it does for {often:.0%} of them, where it lowers a phi by up to "
-        f"{acts[UNEQUAL].max():.0%}; in figure 1's network the share without it is the one with it, "
-        f"to {off:.0e}, for any RTTs",
+        f"quarter of that: it never acts where RTTs are within 4 to 1 ({users} random users). Up "
+        f"to {UNEQUAL:g} to 1 it does for {often:.0%} of them, where it lowers a phi by up to "
+        f"{acts[UNEQUAL].max():.0%}; in figure 1's network the share without it is the one with "
+        f"it, to {off:.0e}, for any RTTs",
         {"acts_within_4": float(acts[4.0].max()), "acts_beyond": often, "off_share": off},
     )
 
@@ -74,8 +74,8 @@ def coupled_keeps_any_split(splits: int = 20, seed: int = 1) -> Statement:
         CONDITION if neutral and back < 0.01 else verdict(False),
         "a user with two paths over one link: phi_r = 2 / (sum w)^2 is the price on both paths for "
         f"every split, which (6) and (7) allow (to {off:.0e} at {splits} random splits). (10) has "
-        f"the eigenvalue 0 there, to {max(map(abs, modes)):.0e}: a split that is disturbed does not "
-        f"return, nor does it move on. EWTCP returns from these splits to 1:1, within {back:.1g}",
+        f"the eigenvalue 0 there, to {max(map(abs, modes)):.0e}: a split that is disturbed does "
+        f"not return, nor does it move on. EWTCP returns from these to 1:1, within {back:.1g}",
         {"off": off, "largest_mode": max(map(abs, modes)), "ewtcp_off": back},
         needs='"unstable" as not asymptotically stable: a disturbance of a split stays',
     )
@@ -117,7 +117,7 @@ def phi_in_between(users: int = 300) -> Statement:
 
 
 def parts_of_paths(law: Law, states: States) -> tuple[Array, Array]:
-    """What each path does to responsiveness and oscillation of one user: the elasticities of the
+    """Parts of each path in responsiveness and oscillation of one user: the elasticities of the
     slowest mode of K dPhi/dx and of (11) in the gain k_r. Both add up to 1."""
     jacobian, gains = phi_jacobian(law, states)[0], performance.gain(law, states)
 
@@ -150,8 +150,8 @@ def small_and_large_paths() -> Statement:
         "responsiveness is mainly affected by paths with a small throughput, oscillation by those "
         "with a large one",
         verdict(everywhere) if everywhere or not there else CONDITION,
-        "elasticities in k_r: in figure 2's network, whose paths differ by 3 to 6 to 1, that of the "
-        "slowest mode in the small path's is "
+        "elasticities in k_r: in figure 2's network, whose paths differ by 3 to 6 to 1, that of "
+        "the slowest mode in the small path's is "
         + numbers(np.array([modes[1] for modes, _ in at.values()]))
         + f" for {', '.join(rules)}, that of (11) in the large one's "
         + numbers(np.array([lost[0] for _, lost in at.values()]))
@@ -201,8 +201,8 @@ def closed_form(users: int = 300, seed: int = 1) -> Statement:
         "appendix G, (28) to (32)",
         "the rates at given prices are (32), with the one C at which psi, which decreases, is 1",
         verdict(off < 1e-6 and not rising),
-        f"at {users} random prices, RTTs and beta, n = 1 and 2, 2 to 8 paths: phi of these rates is "
-        f"the price to {off:.0e}, and psi falls at 20 values of C from (30) on",
+        f"at {users} random prices, RTTs and beta, n = 1 and 2, 2 to 8 paths: phi of these rates "
+        f"is the price to {off:.0e}, and psi falls at 20 values of C from (30) on",
         {"users": users, "off": off, "rising": rising},
     )
 
@@ -213,9 +213,7 @@ def jacobian_as_printed(beta: float, n: int, rate: Array, rtt: float) -> Array:
     a = 2 * rate / total - rate**n / norm**n
     inner = np.eye(len(rate)) + np.outer(ones, a)
     first = -4 * (1 - beta) / (rtt**2 * total**3) * np.outer(ones, ones)
-    return np.asarray(
-        first - 2 * beta * norm / (rtt**2 * total**2) * inner / np.outer(rate, rate)
-    )
+    return np.asarray(first - 2 * beta * norm / (rtt**2 * total**2) * inner / np.outer(rate, rate))
 
 
 def printed_jacobian(users: int = 300, seed: int = 1) -> Statement:
@@ -233,7 +231,7 @@ def printed_jacobian(users: int = 300, seed: int = 1) -> Statement:
         "appendix G, the Jacobian",
         "the Jacobian of (12) at equal RTTs",
         verdict(off < 1e-9),
-        f"at {users} random rates and beta, n = 1 and 2, 2 to 8 paths it is the exact derivative of "
-        f"the rule, to {off:.0e} of its largest entry",
+        f"at {users} random rates and beta, n = 1 and 2, 2 to 8 paths it is the exact derivative "
+        f"of the rule, to {off:.0e} of its largest entry",
         {"users": users, "off": off},
     )

@@ -51,8 +51,8 @@ def faster_by_its_bound(window: tuple[float, float] = (10, 5), gamma: float = 1e
     so = [all(b[one] < b[other] - 1e-9 for one, other in FASTER.values()) for b in (bounds, parts)]
     return Statement(
         "III-E and table II",
-        "a larger K, or a more negative definite Jacobian, has a smaller, more negative upper bound "
-        "of the real parts",
+        "a larger K, or a more negative definite Jacobian, has a smaller, more negative upper "
+        "bound of the real parts",
         verdict(any(so)),
         f"neither the bound of theorem 3.5, which is 0 for every rule (here to "
         f"{max(map(abs, bounds.values())):.0e}), nor the least one, the largest real part: with "
@@ -119,10 +119,10 @@ def friendliness_in_order(nets: int = 30, seed: int = 1) -> Statement:
         "in figure 1's network the throughput of " + " >= ".join(PRINTED),
         verdict(least > -SHARE_ROUNDING),
         f"in {nets} random networks of 2 to {most_paths} paths of one RTT, a = 1, 2 or 4 and any "
-        f"RTT of NewReno, as the sentence before asks for; the least step is {least:.0e}. Two paths "
-        f"of 40 ms: {numbers(np.array(equal))}, {PRINTED[2]} and {PRINTED[3]} tie. With RTTs up to "
-        f"5 to 1 the order is another in {broken} of {nets}, as with 20 and 100 ms, against 40 ms: "
-        f"{numbers(np.array(unequal))}",
+        f"RTT of NewReno, as the sentence before asks for; the least step is {least:.0e}. Two "
+        f"paths of 40 ms: {numbers(np.array(equal))}, {PRINTED[2]} and {PRINTED[3]} tie. With RTTs "
+        f"up to 5 to 1 the order is another in {broken} of {nets}, as with 20 and 100 ms, against "
+        f"40 ms: {numbers(np.array(unequal))}",
         {"networks": nets, "least_step": least, "broken_at_unequal": broken},
     )
 

@@ -414,7 +414,9 @@ def below_the_bound(nets: int = 20, seed: int = 1) -> Statement:
             size = float(np.abs(np.linalg.eigvals(system)).max())
             # A gain that is twice as large: part 2.
             for k in (gains, 2 * gains):
-                bounds.append(performance.bound_of_theorem_3_5(jacobian, k, len(active), gamma) / size)
+                bounds.append(
+                    performance.bound_of_theorem_3_5(jacobian, k, len(active), gamma) / size
+                )
             excess.append(performance.abscissa(system) / size - bounds[-2])
             tried += 1
     rises = max(more - less for less, more in zip(bounds[::2], bounds[1::2], strict=True))

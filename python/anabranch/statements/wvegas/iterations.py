@@ -113,9 +113,7 @@ def best_responses(problem: Problem, steps: int, gamma: float) -> Iteration:
     return _collect("(6) with best responses", run(), steps)
 
 
-def algorithm_1(
-    problem: Problem, steps: int, gamma: float, start: Step | None = None
-) -> Iteration:
+def algorithm_1(problem: Problem, steps: int, gamma: float, start: Step | None = None) -> Iteration:
     """The weight adjustment algorithm: a rate is its weight over its price, (19) to (21).
 
     `start`: by default equal shares of the links, and prices of 0.

@@ -227,12 +227,12 @@ def algorithm_2_in_20_steps(folder: Path, starts: int = 8, seed: int = 1) -> Sta
     apart = np.array(prices)
     return Statement(
         "V-A, algorithm 2",
-        "rates are close to the optimum after about 20 steps, and the prices of flow 2's paths tend "
-        "to be equal",
+        "rates are close to the optimum after about 20 steps, and the prices of flow 2's paths "
+        "tend to be equal",
         verdict(max(rates) < NEAR_MBPS and apart[:, 1].max() < 0.01),
-        f"figure 2(a) from the printed and {starts} random first weights, figure 1(b) from {starts} "
-        f"random ones: after 20 steps all rates are within {max(rates):.1g} Mbps, and the prices of "
-        f"flow 2's paths, {apart[0, 0]:.0%} apart at the printed first weights and up to "
+        f"figure 2(a) from the printed and {starts} random first weights, figure 1(b) from "
+        f"{starts} random ones: after 20 steps all rates are within {max(rates):.1g} Mbps, and the "
+        f"prices of flow 2's paths, {apart[0, 0]:.0%} apart at the printed first weights and up to "
         f"{apart[:, 0].max():.0%} at the others, differ by {apart[:, 1].max():.1g} of it at most. "
         f"One-hop paths end with at least {min(hops):.4f} Mbps",
         {"off_at_20_mbps": max(rates), "prices_apart": float(apart[:, 1].max()),
@@ -254,8 +254,9 @@ def first_weights(folder: Path, starts: int = 10, seed: int = 1) -> Statement:
         "initial weights are insignificant for convergence",
         verdict(max(settled) <= 400),
         f"algorithm 2 ends at the optimum on both networks from {2 * starts} weights between 1e-6 "
-        f"and 1. They matter for its length: {min(settled)} to {max(settled)} steps until all rates "
-        f"stay within {NEAR_MBPS:g} Mbps, in {np.mean(np.array(settled) > 20):.0%} more than 20",
+        f"and 1. They matter for its length: {min(settled)} to {max(settled)} steps until all "
+        f"rates stay within {NEAR_MBPS:g} Mbps, in {np.mean(np.array(settled) > 20):.0%} "
+        f"more than 20",
         {"starts": 2 * starts, "most_steps": max(settled), "least_steps": min(settled)},
     )
 
@@ -316,11 +317,11 @@ def fair_at_any_share(problem: Problem) -> Statement:
     rises = bool((np.diff(totals[:, 0]) > 0).all())
     return Statement(
         "I, figure 1(b)",
-        "with x on each one-hop path and (9 - x)/2 on each two-hop path sharing is always fair, and "
-        "most efficient at x = 9",
+        "with x on each one-hop path and (9 - x)/2 on each two-hop path sharing is always fair, "
+        "and most efficient at x = 9",
         verdict(unequal < 1e-9 and over < 1e-9 and rises),
-        f"at {len(x)} x from 0 to 9 every link is full, to {np.abs(spare).max():.0e} Mbps, and each "
-        f"flow has (9 + x)/2: from {totals[0, 0]:g} to {totals[-1, 0]:g} Mbps",
+        f"at {len(x)} x from 0 to 9 every link is full, to {np.abs(spare).max():.0e} Mbps, and "
+        f"each flow has (9 + x)/2: from {totals[0, 0]:g} to {totals[-1, 0]:g} Mbps",
         {"unequal_mbps": unequal, "over_mbps": over, "most_mbps": float(totals[:, 0].max())},
     )
 
@@ -347,7 +348,8 @@ def cycle_of_6(folder: Path, steps: int = 20_000) -> list[Statement]:
             f"on figure 2(a), gamma {STEP_OF_6:g}: prices stay within {price:.1g} of the optimal "
             f"ones, and rates of flows with one path within {one_path:.1g} Mbps; those of flow 2 "
             f"are up to {rate:.3g} Mbps away, because all of its rate is on one path and flips "
-            f"{flips} times in the last {steps // 2} steps. Their averages are within {mean:.1g} Mbps",
+            f"{flips} times in the last {steps // 2} steps. Their averages are within "
+            f"{mean:.1g} Mbps",
             {"price_off": price, "rate_off_mbps": rate, "mean_off_mbps": mean},
             needs="one path per flow, or averages of the rates: the solution of (3) is not unique "
             "at equal prices, and jumps there",
