@@ -181,6 +181,7 @@ class Pictures:
             for table in item.tables
             if not table.repeats
             for row in table.rows
+            if not row.inferred
             if row.difference is not None and row.published and row.published > 0
         ]
         rows = [row for row in rows if row.measured is not None and row.measured > 0]

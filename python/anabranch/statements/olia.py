@@ -39,8 +39,7 @@ class Net:
 
 
 def draw(dice: np.random.Generator, most_paths: int) -> Net:
-    """A network of two to four links, all in use, and two to five users of up to so many paths of
-    one or two links."""
+    """Random links, two to four, all in use; two to five users with up to `most_paths` each."""
     while True:
         links, sizes = int(dice.integers(2, 5)), dice.integers(1, most_paths + 1, 5)
         sizes = sizes[: int(dice.integers(2, 6))]

@@ -71,3 +71,19 @@ def test_the_printed_jacobian_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert design.printed_jacobian(20).holds
     monkeypatch.setattr(design, "Law", lambda name: Law(name.replace("norm=1", "norm=2")))
     assert not design.printed_jacobian(20).holds
+
+
+def test_the_inverse_of_appendix_d() -> None:
+    """Errata e10 and e11: the blocks as printed are no inverse, those of the errata are."""
+    # dPhi/dx = -[[3, 1], [1, 2]], 2 / x_g^3 = 0.5.
+    phi, slope, ones = -np.array([[3.0, 1.0], [1.0, 2.0]]), 0.5, np.ones((2, 1))
+    whole = np.block([[phi, slope * ones], [ones.T, np.ones((1, 1))]])
+    inverse = np.linalg.inv(phi)
+    d = float(1 - slope * inverse.sum())
+    a = np.linalg.inv(phi - slope * ones @ ones.T)
+    corrected = np.block([[a, -slope / d * inverse @ ones], [-ones.T @ a, np.array([[1 / d]])]])
+    printed = np.block([[a, -d * inverse @ ones], [-d * ones.T @ a, np.array([[1 / d]])]])
+    assert whole @ corrected == pytest.approx(np.eye(3))
+    assert np.abs(whole @ printed - np.eye(3)).max() > 0.1
+    # D has the column sums -1/5 and -2/5; Phi^ - Phi~ = (-1, -1): the total rises with mu.
+    assert (ones.T @ a @ np.array([-1.0, -1.0])).item() > 0

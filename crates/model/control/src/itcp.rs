@@ -48,8 +48,8 @@ impl RateAdjustment {
     /// kappa after a round of samples: equation (10) and the text around it. `falling` counts the
     /// rounds with a negative slope in a row, this one included.
     ///
-    /// Unstated in the paper: below the low threshold a decrease is allowed, and a slope of 0
-    /// changes nothing.
+    /// Unstated in the paper: below the low threshold a decrease is allowed. A slope of 0 changes
+    /// nothing, as in section III-A; section III-B increases kappa then, too (erratum e13).
     pub fn kappa_after(&self, kappa: f64, trend: &Trend, falling: u32) -> f64 {
         let too_long = trend.mean_packets > self.high_threshold * self.max_queue_packets;
         let changed = if trend.growth > 0.0 {
