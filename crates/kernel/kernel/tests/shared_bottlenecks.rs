@@ -105,7 +105,10 @@ fn a_program_has_the_maps_by_which_its_loader_decides() {
     }
     let _lock = lock_names();
     let (_loaded, mut grouper) = loaded();
-    assert!(grouper.update().unwrap().is_empty(), "there is no connection");
+    assert!(
+        grouper.update().unwrap().is_empty(),
+        "there is no connection"
+    );
 }
 
 /// Each link has a queue of its own.
