@@ -69,7 +69,8 @@ def test_printed_numbers_are_counted_once_by_their_distance() -> None:
     table = numbers((1.0, 1.05), (2.0, 1.5), (1.0, 1.5))
     absent = Table("mbps", [Row("a", 1.0, None, None, {}), Row("b", 0.0, 1.0, None, {})])
     again = numbers((1.0, 1.0), repeats=True)
-    score = Score.of([Item("t", "", "", [table, absent], []), Item("u", "", "", [again], [])])
+    same = Table("mbps", [Row("a", 1.0, 1.0, None, {}, inferred=True)])
+    score = Score.of([Item("t", "", "", [table, absent, same], []), Item("u", "", "", [again], [])])
     assert (score.numbers, score.within_10, score.within_30) == (3, 1, 2)
 
 

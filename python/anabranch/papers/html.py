@@ -181,6 +181,7 @@ class Pictures:
             for table in item.tables
             if not table.repeats
             for row in table.rows
+            if not row.inferred
             if (row.published or 0) > 0 and (row.measured or 0) > 0
         ]
         if len(rows) < 3:

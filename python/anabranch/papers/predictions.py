@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+import pandas as pd
+
 from anabranch.papers.case import Case
 from anabranch.papers.suite import Group, Measure, Paper, Setup, takes
 from anabranch.quantities.rates import drop_percent
@@ -41,6 +43,8 @@ class Predicted:
     """Goodput of one user of each flow, Mbps."""
     users: Mapping[str, int]
     """Users of each flow."""
+    path_mbps: Mapping[tuple[str, int], float]
+    """Goodput of one user of each flow over each of its paths, Mbps."""
     loss: Mapping[str, float]
     """Loss probability of each link; empty at an optimum, which has prices instead."""
 
@@ -49,13 +53,16 @@ class Predicted:
         """The prediction of an optimum."""
         (best,) = found  # one interval, because flows neither start nor stop
         flows = best.flows().set_index("flow")
-        return cls(flows["rate_mbps"].to_dict(), flows["users"].to_dict(), {})
+        rates, users = flows["rate_mbps"].to_dict(), flows["users"].to_dict()
+        return cls(rates, users, _by_path(best.paths()), {})
 
     def number(self, taken: Measure) -> float | None:
         """The number that a measure would give; None for another quantity."""
         match taken.quantity:
             case "user_goodput_mbps":
                 return self.user_mbps[taken.parameters["flow"]]
+            case "path_goodput_mbps":
+                return self.path_mbps[taken.parameters["flow"], taken.parameters["path"]]
             case "aggregate_goodput_mbps":
                 return sum(rate * self.users[flow] for flow, rate in self.user_mbps.items())
             case "link_loss_probability":
@@ -122,5 +129,11 @@ def _predict(paper: Paper, group: Group, setup: Setup, rtt_s: float) -> dict[str
         rates = point.user_mbps()
         users = dict(zip(rates, map(int, point.users), strict=True))
         losses = dict(zip(point.network.links, map(float, point.loss), strict=True))
-        found[FIXED_POINT] = Predicted(rates, users, losses)
+        found[FIXED_POINT] = Predicted(rates, users, _by_path(point.paths()), losses)
     return found
+
+
+def _by_path(paths: pd.DataFrame) -> dict[tuple[str, int], float]:
+    """Rates from a table with the columns `flow`, `path` and `rate_mbps`."""
+    found = zip(paths["flow"], paths["path"], paths["rate_mbps"], strict=True)
+    return {(flow, path): rate for flow, path, rate in found}

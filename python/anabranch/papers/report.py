@@ -49,6 +49,8 @@ class Row:
     """Half the 95 % interval of `measured`."""
     theory: Mapping[str, float]
     """Theory values by kind, such as `fixed_point` or `opt_probing`."""
+    inferred: bool = False
+    """Whether the published number is that of another case, by the paper's words."""
 
     @property
     def difference(self) -> float | None:
@@ -94,7 +96,8 @@ class Score:
     def of(cls, items: Sequence["Item"]) -> "Score":
         """The score of some tables and figures."""
         tables = [table for item in items for table in item.tables if not table.repeats]
-        away = [row.difference for table in tables for row in table.rows]
+        rows = [row for table in tables for row in table.rows if not row.inferred]
+        away = [row.difference for row in rows]
         far = [abs(difference) for difference in away if difference is not None]
 
         def counts(own: bool) -> dict[Verdict, int]:
@@ -397,7 +400,8 @@ def _table(metric: str, printed: suite.Metric, means: pd.DataFrame) -> Table:
     for case in map(Case, dict.fromkeys([*found, *printed.published])):
         mean, half = found.get(case, (None, None))
         half = None if half is None or pd.isna(half) else half
-        rows.append(Row(case, printed.published.get(case), mean, half, printed.theory_of(case)))
+        published, theory = printed.published.get(case), printed.theory_of(case)
+        rows.append(Row(case, published, mean, half, theory, case in printed.inferred))
     return Table(metric, rows, printed.repeats)
 
 

@@ -160,6 +160,13 @@ class Metric(Placed):
     """The paper's calculations by kind, and by case or setting."""
     repeats: bool = False
     """Whether the numbers are those of another item, or computed from them."""
+    inferred: tuple[Case, ...] = ()
+    """Cases that the paper says to have the number of another, and does not print; not counted."""
+
+    def validate(self, where: Where) -> None:
+        for case in self.inferred:
+            if case not in self.published:
+                raise where.at("inferred").error(f"{case} is not among the published cases")
 
     def theory_of(self, case: Case) -> dict[str, float]:
         """The theory values of a case by kind: its own, or those of its setting."""
