@@ -28,7 +28,7 @@ pub struct RateAdjustment {
     pub guard: Guard,
 }
 
-/// What a decrease of kappa needs beside two rounds of negative slope: assumption (iii) of the
+/// Condition of a decrease of kappa beside two rounds of negative slope: assumption (iii) of the
 /// paper's proposition 1, that nothing decreases while phi < rho + epsilon, by what a gateway
 /// measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -80,8 +80,8 @@ fn gaps(uniform: bool, number: usize) -> Vec<u32> {
 
 /// Uniform on 1 to 10 with spacing: a mean of 5.5, so that a share 1/5.5 = 2p/(1 + p) is dropped;
 /// each distance has a tenth of 20 000 gaps, with a standard deviation of sqrt(20 000 * 0.09) =
-/// 42.4. Without it they are geometric: a mean of 10 with a standard error of sqrt(90) / 141 = 0.067,
-/// and 0.9^10 = 0.349 of them are longer than 10.
+/// 42.4. Without it they are geometric: a mean of 10 with a standard error of sqrt(90) / 141 =
+/// 0.067, and 0.9^10 = 0.349 of them are longer than 10.
 #[test]
 fn spaced_drops_of_red_are_uniformly_far_apart() {
     let spaced = gaps(true, 20_000);

@@ -164,7 +164,8 @@ fn the_largest_kappa_can_be_the_number_of_active_files() {
 /// Twice what the link carries, 2101.7 packets/s: without back-pressure the buffer has 110 000
 /// packets after 100 s. With it the buffer is filled up to 2000 packets at each sample, once a
 /// round's mean was above, and by one more file, of at most 37 times the mean of 10 packets. It is
-/// never empty, and the last files have waited half of the 100 s, in the buffer or at their clients.
+/// never empty, and the last files have waited half of the 100 s, in the buffer or at their
+/// clients.
 #[test]
 fn back_pressure_keeps_the_buffer_at_the_high_threshold() {
     let busy = "clients = 10, rate_per_s = 20, size.exponential = { mean_bytes = 1e4 }";

@@ -154,8 +154,8 @@ impl Default for Adjust {
 }
 
 impl Adjust {
-    /// The parameters of the control rule. With `max_kappa = "active"` the largest kappa is infinite
-    /// until the endpoint sets it.
+    /// The parameters of the control rule. With `max_kappa = "active"` the largest kappa is
+    /// infinite until the endpoint sets it.
     pub fn parameters(&self) -> RateAdjustment {
         RateAdjustment {
             samples: self.samples.get(),
@@ -352,7 +352,7 @@ pub enum Size {
         /// Mean, bytes.
         mean_bytes: MeanBytes,
     },
-    /// Of all moments, yet a heavier tail than any Weibull's: ln(size) is normal.
+    /// All moments are finite, yet the tail is heavier than any Weibull's: ln(size) is normal.
     Lognormal {
         /// Mean, bytes.
         mean_bytes: MeanBytes,
@@ -487,8 +487,8 @@ mod tests {
     }
 
     /// ln(size) is normal of mean m = ln(1e5) - 1.2^2 / 2 = 10.793 and deviation 1.2. Over 40 000
-    /// draws its mean has a standard error of 0.006, its variance of 1.44 sqrt(2 / 40 000) = 0.0102,
-    /// and the mean size, whose variance is exp(1.44) - 1 = 3.22 means squared, of 0.9 %.
+    /// draws its mean has a standard error of 0.006, its variance of 1.44 sqrt(2 / 40 000) =
+    /// 0.0102, and the mean size, whose variance is exp(1.44) - 1 = 3.22 means squared, of 0.9 %.
     #[test]
     fn lognormal_sizes_have_their_mean_and_the_moments_of_their_logarithm() {
         let size = size("lognormal = { mean_bytes = 1e5, sigma = 1.2 }");
@@ -523,9 +523,9 @@ mod tests {
         }
     }
 
-    /// At sigma = 5 a normal number of at most 8.571 leaves Phi(8.571 - 5) = 0.9998 of the mean; of a
-    /// mean of 1e15 bytes L = 2^63 leaves Phi(z) + (L / mean) Phi(-z - 5), z = ln(9223.4) / 5 - 2.5 =
-    /// -0.6741: 0.2501 + 9223.4 * 7.60e-6 = 0.3202. At shape 0.1 the scale is mean / 10!, and t =
+    /// At sigma = 5 a normal number of at most 8.571 leaves Phi(8.571 - 5) = 0.9998 of the mean;
+    /// of a mean of 1e15 bytes L = 2^63 leaves Phi(z) + (L / mean) Phi(-z - 5), z = ln(9223.4) / 5
+    /// - 2.5 = -0.6741: 0.2501 + 9223.4 * 7.60e-6 = 0.3202. At shape 0.1 the scale is mean / 10!, and t =
     /// (L / scale)^0.1 = 11.284: 1 - exp(-t) (sum of t^n / n! for n up to 10) = 0.57355, and
     /// (L / mean) exp(-t) = 0.11595 more.
     #[test]
