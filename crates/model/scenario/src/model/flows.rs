@@ -524,10 +524,10 @@ mod tests {
     }
 
     /// At sigma = 5 a normal number of at most 8.571 leaves Phi(8.571 - 5) = 0.9998 of the mean;
-    /// of a mean of 1e15 bytes L = 2^63 leaves Phi(z) + (L / mean) Phi(-z - 5), z = ln(9223.4) / 5
-    /// - 2.5 = -0.6741: 0.2501 + 9223.4 * 7.60e-6 = 0.3202. At shape 0.1 the scale is mean / 10!, and t =
-    /// (L / scale)^0.1 = 11.284: 1 - exp(-t) (sum of t^n / n! for n up to 10) = 0.57355, and
-    /// (L / mean) exp(-t) = 0.11595 more.
+    /// of a mean of 1e15 bytes L = 2^63 leaves Phi(z) + (L / mean) Phi(-z - 5), with
+    /// z = ln(9223.4) / 5 - 2.5 = -0.6741: 0.2501 + 9223.4 * 7.60e-6 = 0.3202. At shape 0.1 the
+    /// scale is mean / 10!, and t = (L / scale)^0.1 = 11.284: 1 - exp(-t) (sum of t^n / n! for n up
+    /// to 10) = 0.57355, and (L / mean) exp(-t) = 0.11595 more.
     #[test]
     fn the_largest_file_takes_its_share_of_any_mean() {
         for (toml, share) in [
