@@ -78,7 +78,6 @@ All are areas: one of lines, such as "|" or "+", is hidden by error bars.
 
 CHOSEN: dict[str, tuple[str, Marker]] = {
     "reno": ("#484542", "o"),
-    "multcp": ("#7d7a77", "o"),
     "cubic": ("#9c7669", "s"),
     "ewtcp": ("#a1c1cd", "v"),
     "coupled": ("#562d53", "^"),
@@ -86,7 +85,6 @@ CHOSEN: dict[str, tuple[str, Marker]] = {
     "lia": ("#e75b44", "D"),
     "olia": ("#7a8cba", "P"),
     "olia-printed": ("#6fbfee", "p"),
-    "linked": ("#b9848c", "p"),
     "balia": ("#70c274", "X"),
     "generalized": ("#1b9c46", "d"),
     "rsf-db": ("#de811b", "h"),
