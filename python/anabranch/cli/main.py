@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from anabranch.cli import (
+    diagnose,
     examples,
     experiments,
     notes,
@@ -82,6 +83,7 @@ run.register(app)
 examples.register(app)
 experiments.register(app)
 sweep.register(app)
+diagnose.register(app)
 plot.register(app)
 ui.register(app)
 trace.register(app)

@@ -9,14 +9,14 @@ with one local token. Kernel's documentation of the fields: include/uapi/linux/t
 import pathlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 
 from anabranch.readers.connection import Connection, MeasuredPath, Recording, Sample
 
 SOCKET = re.compile(
-    r"(?:(?P<kind>tcp|mptcp)\s+)?(?:(?P<state>[A-Z][A-Z0-9-]+)\s+)?\d+\s+\d+\s+"
+    r"(?:(?P<kind>tcp|mptcp)\s+)?(?:(?P<state>[A-Z][A-Z0-9-]+)\s+)?\d+\s+(?P<queue>\d+)\s+"
     r"(?P<local>\S+:\S+)\s+(?P<remote>\S+:\S+)(?:\s+(?P<rest>.*))?"
 )
 FIELD = re.compile(r"(?<!\S)([a-z_]+):(\d+(?:\.\d+)?)")
@@ -33,7 +33,7 @@ TWICE = (
 
 
 @dataclass(frozen=True)
-class _Socket:
+class Socket:
     """A socket in one output."""
 
     local: str
@@ -41,6 +41,8 @@ class _Socket:
     text: str
     """All that ss says of it."""
     fields: dict[str, float] = field(default_factory=dict)
+    state: str = ""
+    """"" where ss does not print it, as with `state established`."""
 
     def count(self, name: str) -> int:
         """A counter; those that are 0 are not printed."""
@@ -48,28 +50,33 @@ class _Socket:
 
 
 @dataclass
-class _Output:
+class Output:
     """One output of ss."""
 
     time_s: float | None
     """On the calendar, where the file says it."""
-    sockets: dict[tuple[str, str], _Socket] = field(default_factory=dict)
+    sockets: dict[tuple[str, str], Socket] = field(default_factory=dict)
+    """Those of TCP, by both addresses."""
+    connections: dict[tuple[str, str], Socket] = field(default_factory=dict)
+    """Those of Multipath TCP, which `-M` shows."""
+    listening: set[tuple[str, str]] = field(default_factory=set)
+    """Protocol, tcp or mptcp, and port."""
 
 
 def read(text: str, file: pathlib.Path) -> Recording | None:
     """The connections of a text; None where there is no socket in it."""
-    outputs = [output for output in _outputs(text) if output.sockets]
-    if not outputs:
+    taken = [output for output in outputs(text) if output.sockets]
+    if not taken:
         return None
-    times = _times(outputs)
+    times = times_of(taken)
     groups: dict[str, list[tuple[str, str]]] = {}
-    for output in outputs:
+    for output in taken:
         for key, socket in output.sockets.items():
             token = TOKEN.search(socket.text)
             name = f"token {token[1]}" if token else " - ".join(key)
             if key not in groups.setdefault(name, []):
                 groups[name].append(key)
-    found = [_connection(name, keys, outputs, times) for name, keys in groups.items()]
+    found = [_connection(name, keys, taken, times) for name, keys in groups.items()]
     both = {key for keys in groups.values() for key in keys}
     # On a host that is both ends, the sender's socket is the one that measures.
     here = [
@@ -78,43 +85,42 @@ def read(text: str, file: pathlib.Path) -> Recording | None:
         if connection.sent or not all((remote, local) in both for local, remote in keys)
     ]
     span = ""
-    if len(outputs) > 1:
-        span = f", {len(outputs)} outputs"
+    if len(taken) > 1:
+        span = f", {len(taken)} outputs"
         span += f" over {times[-1]:.3g} s" if times else " at unknown times"
     return Recording(file, f"ss{span}", tuple(here))
 
 
-def _outputs(text: str) -> list[_Output]:
+def outputs(text: str) -> list[Output]:
     """The outputs, each begun by a header, a time, or a socket that was there before."""
-    outputs = [_Output(None)]
+    found = [Output(None)]
     last: list[str] | None = None
-    texts: list[tuple[_Output, tuple[str, str], list[str]]] = []
+    texts: list[tuple[dict[tuple[str, str], Socket], Socket, list[str]]] = []
     for line in map(str.strip, text.splitlines()):
         time_s = _time(line)
         if time_s is not None or HEADER.match(line):
-            if outputs[-1].sockets or time_s is not None:
-                outputs.append(_Output(time_s))
+            if found[-1].sockets or found[-1].connections or time_s is not None:
+                found.append(Output(time_s))
             last = None
         elif match := SOCKET.fullmatch(line):
             key, last = (match["local"], match["remote"]), None
-            if match["kind"] == "mptcp" or match["state"] == "LISTEN" or match["remote"][-1] == "*":
-                # The line of the connection has no counters of its own before Linux 6.5.
+            kind, state = match["kind"] or "tcp", match["state"] or ""
+            if state == "LISTEN" or match["remote"][-1] == "*":
+                found[-1].listening.add((kind, match["local"].rpartition(":")[2]))
                 continue
-            if key in outputs[-1].sockets:
-                outputs.append(_Output(None))
+            if key in (found[-1].connections if kind == "mptcp" else found[-1].sockets):
+                found.append(Output(None))
+            among = found[-1].connections if kind == "mptcp" else found[-1].sockets
             last = [match["rest"] or ""]
-            outputs[-1].sockets[key] = _Socket(*key, "", {})
-            texts.append((outputs[-1], key, last))
+            among[key] = Socket(*key, "", {}, state)
+            texts.append((among, among[key], last))
         elif last is not None and line:
             last.append(line)
-    for output, key, lines in texts:
-        output.sockets[key] = _socket(*key, " ".join(lines))
-    return outputs
-
-
-def _socket(local: str, remote: str, text: str) -> _Socket:
-    fields = {name: float(value) for name, value in FIELD.findall(text)}
-    return _Socket(local, remote, text, fields)
+    for among, socket, lines in texts:
+        rest = " ".join(lines)
+        fields = {name: float(value) for name, value in FIELD.findall(rest)}
+        among[socket.local, socket.remote] = replace(socket, text=rest, fields=fields)
+    return found
 
 
 def _time(line: str) -> float | None:
@@ -126,21 +132,25 @@ def _time(line: str) -> float | None:
         return None
 
 
-def _times(outputs: Sequence[_Output]) -> list[float]:
+def times_of(taken: Sequence[Output]) -> list[float]:
     """When each output was taken, from 0; empty where that cannot be known."""
     times = [0.0]
-    for before, after in pairwise(outputs):
-        if before.time_s is not None and after.time_s is not None:
-            elapsed = after.time_s - before.time_s
-        else:
-            elapsed = max(_clocks(before, after), default=0.0)
-        if elapsed <= 0:
-            return [] if len(outputs) > 1 else times
+    for before, after in pairwise(taken):
+        elapsed = elapsed_s(before, after)
+        if elapsed is None or elapsed <= 0:
+            return [] if len(taken) > 1 else times
         times.append(times[-1] + elapsed)
     return times
 
 
-def _clocks(before: _Output, after: _Output) -> list[float]:
+def elapsed_s(before: Output, after: Output) -> float | None:
+    """Time between two outputs, negative if the second was taken first; None if nothing says it."""
+    if before.time_s is not None and after.time_s is not None:
+        return after.time_s - before.time_s
+    return max(_clocks(before, after), default=None, key=abs)
+
+
+def _clocks(before: Output, after: Output) -> list[float]:
     """The growth, s, of each time since an event that did not happen in between."""
     grown = []
     for key in before.sockets.keys() & after.sockets.keys():
@@ -153,7 +163,7 @@ def _clocks(before: _Output, after: _Output) -> list[float]:
 
 
 def _connection(
-    name: str, keys: list[tuple[str, str]], outputs: Sequence[_Output], times: Sequence[float]
+    name: str, keys: list[tuple[str, str]], outputs: Sequence[Output], times: Sequence[float]
 ) -> Connection:
     seen = [[o.sockets.get(key) for o in outputs] for key in keys]
     last = [next(s for s in reversed(sockets) if s is not None) for sockets in seen]
@@ -177,7 +187,7 @@ def _connection(
     return Connection(label, sent, moved, seconds, goodput, unknown, rtt_ms, paths, tuple(samples))
 
 
-def _path(sockets: Sequence[_Socket | None], counter: str, times: Sequence[float]) -> MeasuredPath:
+def _path(sockets: Sequence[Socket | None], counter: str, times: Sequence[float]) -> MeasuredPath:
     found = [(i, s) for i, s in enumerate(sockets) if s is not None]
     rtts = [_rtt_ms(s) for _, s in found]
     known = [rtt for rtt in rtts if rtt is not None]
@@ -191,7 +201,7 @@ def _path(sockets: Sequence[_Socket | None], counter: str, times: Sequence[float
     return MeasuredPath(last.local, last.remote, last.count(counter), mean, samples)
 
 
-def _rtt_ms(socket: _Socket) -> float | None:
+def _rtt_ms(socket: Socket) -> float | None:
     rtt = re.search(r"(?<!\S)rtt:([\d.]+)/", socket.text)
     return float(rtt[1]) if rtt else None
 
@@ -217,7 +227,7 @@ def _between(samples: Sequence[Sample], times: Sequence[float]) -> tuple[float |
     return seconds, samples[-1].bytes - samples[0].bytes, ""
 
 
-def _alone(sockets: Sequence[_Socket], sent: bool) -> tuple[float | None, str]:
+def _alone(sockets: Sequence[Socket], sent: bool) -> tuple[float | None, str]:
     """For how long a connection of one output had data under way, and why that is no answer.
 
     `busy` counts the time with data under way. A connection that received nothing counts `lastrcv`

@@ -1,0 +1,104 @@
+"""The answer: the cause of what limits a connection, or what is needed to tell it."""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from anabranch._core import ScenarioError
+from anabranch.diagnose import expect
+from anabranch.diagnose.case import Case, Command, Fact, Finding, Missing
+from anabranch.diagnose.connection import Connection, connection_of
+from anabranch.diagnose.expect import Expected
+from anabranch.diagnose.inputs import EXPECTED, Evidence
+from anabranch.diagnose.rows import ROWS, SAMPLES
+
+
+@cache
+def words() -> dict[str, dict[str, str]]:
+    """Sentence and remedy of each cause, which the kernel's doctor has as well."""
+    return tomllib.loads(files("anabranch.diagnose").joinpath("causes.toml").read_text())
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What the files say."""
+
+    evidence: Evidence
+    connection: Connection
+    cause: Finding
+    also: tuple[Finding, ...]
+    """Other rows that fire, in their order."""
+    missing: tuple[Missing, ...]
+    """Inputs without which a row could not be asked."""
+    expected: Expected | None
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether a cause was found, or that there is none."""
+        return self.cause.id != "not-enough"
+
+    @property
+    def sentence(self) -> str:
+        """The cause in a sentence."""
+        return _fill(words()[self.cause.id]["sentence"], self.cause)
+
+    @property
+    def remedy(self) -> tuple[Command, ...]:
+        """Commands against it."""
+        if self.cause.remedy:
+            return self.cause.remedy
+        return (Command("this host", _fill(words()[self.cause.id]["remedy"], self.cause)),)
+
+
+def _fill(template: str, finding: Finding) -> str:
+    for name, value in finding.values.items():
+        template = template.replace(f"{{{name}}}", value)
+    return template
+
+
+def diagnose(evidence: Evidence) -> Diagnosis:
+    """The cause of what limits the connection that moved most.
+
+    Raises `ScenarioError` where no file has a connection.
+    """
+    connection = connection_of(evidence)
+    if connection is None:
+        raise ScenarioError(f"no TCP connection in these files: {EXPECTED}")
+    case = Case(evidence, connection)
+    answers: list[Finding | Missing] = []
+    for row in ROWS:
+        answer = row(case)
+        if answer is None:
+            continue
+        answers.append(answer)
+        if isinstance(answer, Missing) and answer.cause == "any":
+            break
+    fired = [answer for answer in answers if isinstance(answer, Finding)]
+    missing = [answer for answer in answers if isinstance(answer, Missing)]
+    # A row that cannot be asked hides those after it. Whether a bottleneck is shared does not: a
+    # queue costs delay with or without that.
+    first = next((a for a in answers if a not in missing or a.cause != "shared-bottleneck"), None)
+    first = first or next(iter(answers), None)
+    if isinstance(first, Finding):
+        cause = first
+    elif first is not None:
+        cause = Finding("not-enough", tuple(Fact(m.cause, "not asked") for m in missing), "certain")
+    elif case.starved or not case.paths:
+        missing.append(Missing("any", SAMPLES, "a path is idle at times, and no row says why"))
+        cause = Finding("not-enough", _idle(case), "certain")
+    else:
+        facts = tuple(Fact(f"window of {p.name}", "full in a sample") for p in case.paths)
+        cause = Finding("none", facts, "likely" if case.samples > 1 else "possible")
+    also = tuple(one for one in fired if one is not cause)
+    return Diagnosis(
+        evidence, connection, cause, also, tuple(missing), expect.expected(case, cause)
+    )
+
+
+def _idle(case: Case) -> tuple[Fact, ...]:
+    return tuple(
+        Fact(f"busy share of {path.name}", f"{path.busy_share:.2f}")
+        for path in case.starved
+        if path.busy_share is not None
+    )
