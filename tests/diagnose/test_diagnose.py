@@ -2,15 +2,19 @@
 
 import json
 import re
+import shutil
+import socket
+import subprocess
 import tarfile
+import threading
 import tomllib
-from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from anabranch import ScenarioError
+from anabranch import ScenarioError, load
 from anabranch.diagnose import diagnose, gather
 from anabranch.diagnose.answer import words
 from anabranch.diagnose.connection import connection_of
@@ -36,7 +40,7 @@ FROM_SS_ALONE = {
 
 
 @pytest.fixture(scope="module")
-def situations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def situations(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("situations")
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(folder, filter="data")
@@ -248,3 +252,67 @@ def test_a_link_without_a_rate_is_refused(
     done = anabranch("diagnose", str(situations / "05-sndbuf"), "--link", given)
     assert done.returncode == 2
     assert "expected" in done.stderr
+
+
+@pytest.mark.parametrize("change", ["buffers", "scheduler", "lia"])
+def test_the_network_is_simulated_with_a_change(
+    anabranch: Anabranch, situations: Path, tmp_path: Path, change: str
+) -> None:
+    # 40 Mbps of links in all; with 1 MB of receive buffer the paths of 30 and 60 ms have half of it.
+    file = tmp_path / "network.toml"
+    given = ["--link", "wan0=30,wan1=10", "--what-if", change, "--scenario", str(file), "--json"]
+    done = anabranch("diagnose", str(situations / "06-rcvbuf"), *given)
+    found = json.loads(done.stdout)["what_if"]
+    assert found["change"] == change
+    assert 0 < found["simulated_now_mbps"] < found["simulated_then_mbps"] < 40
+    assert load(file).link_names == ["wan0", "wan1"]
+
+
+def test_a_scenario_is_not_overwritten(
+    anabranch: Anabranch, situations: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "network.toml"
+    file.write_text("mine")
+    done = anabranch("diagnose", str(situations / "06-rcvbuf"), "--scenario", str(file))
+    assert done.returncode == 2
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("shell", [["dash"], ["busybox", "sh"]])
+def test_the_script_collects_what_is_read(tmp_path: Path, shell: list[str]) -> None:
+    if shutil.which(shell[0]) is None or shutil.which("ss") is None:
+        pytest.skip(f"{shell[0]} or ss is not installed")
+    script = resources.files("anabranch.diagnose").joinpath("collect.sh").read_text()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        stop = threading.Event()
+        port = server.getsockname()[1]
+        client = socket.create_connection(("127.0.0.1", port))
+        taken, _ = server.accept()
+
+        def send() -> None:
+            while not stop.is_set():
+                client.sendall(bytes(65536))
+                stop.wait(0.05)
+
+        def receive() -> None:
+            while taken.recv(1 << 20):
+                pass
+
+        threads = [threading.Thread(target=one) for one in (send, receive)]
+        for thread in threads:
+            thread.start()
+        done = subprocess.run([*shell, "-s", str(tmp_path / "out")], input=script, text=True,
+                              capture_output=True, timeout=60)  # fmt: skip
+        stop.set()
+        threads[0].join()
+        client.close()
+        threads[1].join()
+        taken.close()
+    assert done.returncode == 0, done.stderr
+    evidence = gather([tmp_path / "out"])
+    assert len(evidence.samples) == 13
+    connection = connection_of(evidence, f"127.0.0.1:{port}")
+    assert connection is not None
+    # 64 kB each 50 ms are 10.5 Mbps; a busy host sends later, never earlier.
+    assert connection.goodput_mbps is not None
+    assert 1 < connection.goodput_mbps < 10.6

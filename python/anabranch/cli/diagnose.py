@@ -1,15 +1,19 @@
 """`anabranch diagnose`: why several paths together carry less than they could."""
 
+import subprocess
+import tempfile
+import time
 from collections.abc import Sequence
 from importlib.resources import files as resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from anabranch.cli import tables
 from anabranch.cli.notes import App, note
 from anabranch.cli.options import Json
+from anabranch.cli.progress import progress
 from anabranch.scenario import ScenarioError
 
 if TYPE_CHECKING:
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from anabranch.diagnose.connection import Path as Subflow
 
 NOT_ENOUGH = 3
+COLLECTS_S = 13.5
 
 
 def register(parent: App) -> None:
@@ -56,6 +61,24 @@ def diagnose_command(
             "--redact", metavar="DIR", help="Write copies without addresses and names, to post."
         ),
     ] = None,
+    scenario: Annotated[
+        Path | None,
+        typer.Option("--scenario", metavar="FILE", help="Write the network as a scenario."),
+    ] = None,
+    what_if: Annotated[
+        str | None,
+        typer.Option(
+            "--what-if",
+            metavar="RULE|buffers|scheduler",
+            help="Simulate the network as it is and with this change.",
+        ),
+    ] = None,
+    live: Annotated[
+        str | None,
+        typer.Option(
+            "--live", metavar="DST[:PORT]", help="Watch this host's connections to DST for 13 s."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Find why several paths together carry less than they could, and what to change.
@@ -72,9 +95,14 @@ def diagnose_command(
         anabranch diagnose collected
 
         anabranch diagnose ss-1.txt ss-2.txt --link wan0=30,wan1=10 --json
+
+        anabranch diagnose collected --what-if lia --scenario home.toml
     """
     if script:
         print(resources("anabranch.diagnose").joinpath("collect.sh").read_text(), end="")
+        return
+    if live:
+        _watch(live, as_json=as_json, links=_numbers(link or []))
         return
     if not files:
         raise ScenarioError(
@@ -82,7 +110,6 @@ def diagnose_command(
             "script that collects them"
         )
     from anabranch.diagnose import diagnose, gather
-    from anabranch.diagnose.report import as_dict
 
     links = _numbers(link or [])
     given = {device: Path(file) for device, file in map(_pair, alone or [])}
@@ -91,12 +118,64 @@ def diagnose_command(
         _redact([*files, *(peer or []), *given.values()], redact)
         return
     found = diagnose(evidence)
+    if scenario is not None:
+        from anabranch.diagnose.network import scenario_text
+
+        if scenario.exists():
+            raise ScenarioError(f"{scenario}: exists already: name a new file")
+        scenario.write_text(scenario_text(found))
+        note(f"{scenario}: the network; try `anabranch compare {scenario} --algorithm cubic,lia`")
+    changed = _what_if(found, what_if) if what_if else {}
+    _answer(found, as_json=as_json, changed=changed)
+
+
+def _answer(found: "Diagnosis", *, as_json: bool, changed: dict[str, Any]) -> None:
+    from anabranch.diagnose.report import as_dict
+
     if as_json:
-        tables.print_json(as_dict(found))
+        tables.print_json(as_dict(found) | ({"what_if": changed} if changed else {}))
     else:
         _print(found)
+        if changed:
+            tables.STDOUT.print(
+                f"Simulated: {changed['simulated_now_mbps']:.3g} Mbps as it is, "
+                f"{changed['simulated_then_mbps']:.3g} with {changed['change']}"
+            )
     if not found.is_enough:
         raise typer.Exit(NOT_ENOUGH)
+
+
+def _what_if(found: "Diagnosis", change: str) -> dict[str, Any]:
+    from anabranch.diagnose.network import what_if
+
+    return {"change": change, **what_if(found, change)}
+
+
+def _watch(target: str, *, as_json: bool, links: dict[str, float]) -> None:
+    """Collects as the script does, and asks about the connection to one address."""
+    from anabranch.diagnose import diagnose, gather
+
+    script = resources("anabranch.diagnose").joinpath("collect.sh").read_text()
+    with tempfile.TemporaryDirectory(prefix="anabranch-") as folder, progress("diagnose") as done:
+        command = ["sh", "-s", folder]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True) as running:  # fmt: skip
+            assert running.stdin is not None
+            assert running.stderr is not None
+            try:
+                running.stdin.write(script)
+                running.stdin.close()
+                began = time.monotonic()
+                while running.poll() is None:
+                    time.sleep(0.25)
+                    done(min(1.0, (time.monotonic() - began) / COLLECTS_S))
+            except BaseException:
+                running.terminate()
+                raise
+            if running.returncode:
+                raise ScenarioError(running.stderr.read().strip() or "collect.sh failed")
+        evidence = gather([Path(folder)], links_mbps=links)
+    _answer(diagnose(evidence, target), as_json=as_json, changed={})
 
 
 def _pair(text: str) -> tuple[str, str]:

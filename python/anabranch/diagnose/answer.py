@@ -57,14 +57,15 @@ def _fill(template: str, finding: Finding) -> str:
     return template
 
 
-def diagnose(evidence: Evidence) -> Diagnosis:
-    """The cause of what limits the connection that moved most.
+def diagnose(evidence: Evidence, peer: str = "") -> Diagnosis:
+    """The cause of what limits the connection that moved most, among those to `ADDRESS[:PORT]`.
 
     Raises `ScenarioError` where no file has a connection.
     """
-    connection = connection_of(evidence)
+    connection = connection_of(evidence, peer)
     if connection is None:
-        raise ScenarioError(f"no TCP connection in these files: {EXPECTED}")
+        where = f" to {peer}" if peer else ""
+        raise ScenarioError(f"no TCP connection{where} in these files: {EXPECTED}")
     case = Case(evidence, connection)
     answers: list[Finding | Missing] = []
     for row in ROWS:

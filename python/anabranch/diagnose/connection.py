@@ -231,8 +231,8 @@ class Connection:
         return tuple(m.buffer for m in first.moments if m.buffer is not None)
 
 
-def connection_of(evidence: Evidence) -> Connection | None:
-    """The connection that moved most; None where no sample has one."""
+def connection_of(evidence: Evidence, peer: str = "") -> Connection | None:
+    """The connection that moved most, to a peer if one is given; None where no sample has one."""
     samples = evidence.samples
     groups: dict[str, dict[tuple[str, str], None]] = {}
     for output in samples:
@@ -244,7 +244,7 @@ def connection_of(evidence: Evidence) -> Connection | None:
     candidates = [
         (name, _paths(list(keys), samples, times, evidence)) for name, keys in groups.items()
     ]
-    candidates = [(name, paths) for name, paths in candidates if paths]
+    candidates = [(name, paths) for name, paths in candidates if paths and _is_to(paths, peer)]
     if not candidates:
         return None
     name, paths = max(candidates, key=lambda one: _moved(one[1]))
@@ -259,6 +259,16 @@ def connection_of(evidence: Evidence) -> Connection | None:
 def _group(key: tuple[str, str], socket: Socket) -> str:
     token = TOKEN.search(socket.text)
     return f"token {token[1].lstrip('0')}" if token else " - ".join(key)
+
+
+def _is_to(paths: Sequence[Path], peer: str) -> bool:
+    """Whether a path leads to an address, or to an address and port; "" is any."""
+    for path in paths:
+        host, _, port = path.remote.rpartition(":")
+        address = host.strip("[]").partition("%")[0].removeprefix("::ffff:")
+        if peer in ("", address, f"{address}:{port}", f"[{address}]:{port}"):
+            return True
+    return False
 
 
 def _moved(paths: Sequence[Path]) -> float:
