@@ -20,6 +20,7 @@ ROOT = SITE.parents[1]
 sys.path[:0] = [str(SITE), str(ROOT / "tests"), str(ROOT / "python")]
 
 import api  # noqa: E402
+import cause_pages  # noqa: E402
 import pages  # noqa: E402
 import paper_files  # noqa: E402
 import rule_pages  # noqa: E402
@@ -70,6 +71,7 @@ def _generate(folder: Path, quick: bool) -> None:
         linked = MENTION.sub(r"[\2](../\1/\2.md)", text)
         (folder / f"{name}.md").write_text(linked)
     rule_pages.write(ROOT, folder, quick)
+    cause_pages.write(folder)
 
 
 def _commands() -> str:

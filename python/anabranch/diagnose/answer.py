@@ -22,7 +22,7 @@ def words() -> dict[str, dict[str, str]]:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What the files say."""
+    """The answer to what the files say."""
 
     evidence: Evidence
     connection: Connection

@@ -1,4 +1,4 @@
-"""What the rows of the decision share: the case, a finding, and what is missing for a row."""
+"""Types that the rows of the decision share: the case, a finding, an input that is missing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -77,7 +77,7 @@ class Case:
 
     @property
     def starved(self) -> tuple[Path, ...]:
-        """Those whose own window does not hold them."""
+        """Paths whose own window does not hold them."""
         return tuple(path for path in self.paths if not path.window_is_full)
 
     @property

@@ -100,7 +100,7 @@ class Path:
 
     @cached_property
     def flags(self) -> str:
-        """Of tcp-ulp-mptcp; "" for plain TCP."""
+        """Flags of tcp-ulp-mptcp; "" for plain TCP."""
         match = FLAGS.search(self.last.socket.text)
         return match[1] if match else ""
 
@@ -160,14 +160,14 @@ class Connection:
 
     paths: tuple[Path, ...]
     token: str | None
-    """Of this end; None for plain TCP."""
+    """Token of this end; None for plain TCP."""
     totals: tuple[Socket, ...]
     """The line of `ss -M` in each sample, none without."""
     seconds: float | None
     others: int
     """Connections that moved less."""
     port: str
-    """Of the peer."""
+    """Port of the peer."""
 
     @property
     def is_multipath(self) -> bool:

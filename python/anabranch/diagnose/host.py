@@ -1,4 +1,4 @@
-"""What the tools of a host print of its addresses, routes, queues, limits and counters.
+"""Addresses, routes, queues, limits and counters of a host, as its tools print them.
 
 `ip mptcp endpoint`, `ip mptcp limits`, `ip -br addr`, `ip addr`, `ip rule`, `ip route`,
 `ip -s link`, `nstat`, `sysctl`, `tc -s qdisc` of iproute2 4.2 to 7.1, one after the other in any
@@ -48,10 +48,10 @@ class Qdisc:
 
 @dataclass
 class Host:
-    """What is known of a host; None: no input says it."""
+    """Knowledge of a host; None: no input says it."""
 
     counters: dict[str, int] | None = None
-    """Of nstat, without the prefix of Multipath TCP's. Those that are 0 are missing."""
+    """Counters of nstat, without the prefix of Multipath TCP's; those that are 0 are missing."""
     endpoints: list[Endpoint] | None = None
     limits: dict[str, int] | None = None
     """`subflows` and `add_addr_accepted`."""
@@ -63,9 +63,9 @@ class Host:
     """Router of the default route, by table and device; "" where it has none."""
     sysctl: dict[str, str] = field(default_factory=dict)
     shapers: dict[str, Qdisc] | None = None
-    """By device."""
+    """Disciplines that limit a rate, by device."""
     sent_bytes: list[dict[str, int]] = field(default_factory=list)
-    """By device, in each `ip -s link`."""
+    """Bytes by device, in each `ip -s link`."""
     listening: set[tuple[str, str]] | None = None
     """Protocol and port, by `ss -ltnM`."""
 

@@ -26,7 +26,7 @@ REFUSED = {
     b"\x1f\x8b": "a compressed file: unpack it",
     b"PK\x03\x04": "a compressed file: unpack it",
 }
-"""What files begin with that are not read, and are left out of a folder."""
+"""First bytes of files that are not read, and are left out of a folder."""
 
 EXPECTED = (
     "expected the output of ss, nstat, ip, sysctl or tc, or the JSON of `iperf3 -J`; take "
@@ -36,7 +36,7 @@ EXPECTED = (
 
 @dataclass(frozen=True)
 class Read:
-    """What was found in a file."""
+    """A file, and what was found in it."""
 
     file: str
     format: str
@@ -56,9 +56,9 @@ class Evidence:
     alone_mbps: dict[str, float] = field(default_factory=dict)
     """Goodput of each path alone, by device."""
     links_mbps: dict[str, float] = field(default_factory=dict)
-    """What the contract says, by device."""
+    """Rates of the contract, by device."""
     goodput_mbps: float | None = None
-    """Of iperf3, of the connection that is asked about."""
+    """Goodput by iperf3."""
     read: list[Read] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     """Files of a folder that are not read, with the reason."""

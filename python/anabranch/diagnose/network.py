@@ -16,7 +16,7 @@ LEAST_QUEUE = 10
 LARGE_BYTES = 64 << 20
 """Buffers that limit nothing."""
 SCHEDULER = "min-rtt"
-"""What an ideal scheduler of Linux' kind would do: data goes to the fastest path with room."""
+"""An ideal scheduler: data goes to the fastest path with room."""
 
 
 def scenario_text(found: Diagnosis) -> str:

@@ -55,7 +55,7 @@ def goodput_mbps(found: Diagnosis) -> float | None:
 
 
 def held_by(found: Diagnosis, path: Path) -> str:
-    """What keeps a path from sending more."""
+    """The limit that keeps a path from sending more."""
     if path.joining:
         return "nobody answers"
     if found.cause.path is path and found.cause.id == "held-back":

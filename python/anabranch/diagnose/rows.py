@@ -422,7 +422,7 @@ def shared(case: Case) -> Answer:
 
 
 def _correlation(case: Case) -> float | None:
-    """Of the RTTs of the two paths with most bytes, in a series that is long enough."""
+    """Correlation of the RTTs of the two paths with most bytes, in a long series."""
     first, second = sorted(case.paths, key=lambda p: -p.last.number("bytes_acked"))[:2]
     keys = [(path.local, path.remote) for path in (first, second)]
     series = case.evidence.series or case.evidence.samples

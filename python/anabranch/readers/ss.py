@@ -56,9 +56,9 @@ class Output:
     time_s: float | None
     """On the calendar, where the file says it."""
     sockets: dict[tuple[str, str], Socket] = field(default_factory=dict)
-    """Those of TCP, by both addresses."""
+    """Sockets of TCP, by both addresses."""
     connections: dict[tuple[str, str], Socket] = field(default_factory=dict)
-    """Those of Multipath TCP, which `-M` shows."""
+    """Sockets of Multipath TCP, which `-M` shows."""
     listening: set[tuple[str, str]] = field(default_factory=set)
     """Protocol, tcp or mptcp, and port."""
 
