@@ -1,5 +1,6 @@
 """A page per cause that `anabranch diagnose` names, under the words that people search for."""
 
+import re
 from pathlib import Path
 
 from anabranch.diagnose.answer import words
@@ -38,7 +39,7 @@ def write(folder: Path) -> None:
         (folder / "causes" / f"{name}.md").write_text(
             f"# {title}\n\n`anabranch diagnose` prints `{name}`: {_marked(said['sentence'])}.\n\n"
             f"## Remedy\n\n{_marked(said['remedy'])}\n\n"
-            "Words in braces are filled in from your files. [How to collect "
+            "Words in capitals are filled in from your files. [How to collect "
             "them](../../how-to/diagnose.md), [all causes](../cause-pages.md).\n"
         )
     links = "\n".join(f"- [{title}](causes/{name}.md)" for name, title in TITLES.items())
@@ -51,4 +52,4 @@ def write(folder: Path) -> None:
 
 
 def _marked(text: str) -> str:
-    return text.replace("{", "`{").replace("}", "}`")
+    return re.sub(r"\{(\w+)\}", lambda found: found[1].upper(), text)
