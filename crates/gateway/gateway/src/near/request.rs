@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use tracing::debug;
@@ -40,8 +41,8 @@ pub async fn tunnel(
     })
 }
 
-/// Opens a stream over all paths, or over this one, sends its head and reads the answer. If the
-/// tunnel fails meanwhile, tries once more in the next one.
+/// Opens a stream over all paths, or over this one, sends its head and reads the answer. If it
+/// fails meanwhile, tries once more, in the next tunnel if the whole one has failed.
 ///
 /// # Errors
 /// The reply for the client, if far refuses, does not answer in time or there is no tunnel.
@@ -56,7 +57,8 @@ pub async fn request(
         match request_in(shared, &tunnel, head).await {
             Ok(stream) => return Ok(stream),
             Err(Failure::Refused(reply)) => return Err(reply),
-            Err(Failure::Lost) => lost = Some(tunnel),
+            // A connection that waited for its use may have ended alone.
+            Err(Failure::Lost) => lost = tunnel.closed().now_or_never().map(|_| tunnel.clone()),
         }
     }
     shared.counters.refused_no_tunnel.increment();
