@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anabranch_carrier::tls::SERVER_NAME;
-use anabranch_carrier::{Limits, Stream, Tunnel, quic};
+use anabranch_carrier::{Stream, Tunnel, quic};
 use noq::crypto::rustls::QuicClientConfig;
 use support::{A, PATIENCE, identities, near, pair_at, path};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,7 +1,8 @@
 //! Shared state of a tunnel's tasks: its end, its connections, its datagrams, its counters.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -24,6 +25,13 @@ use crate::{Closed, Limits, NotSent, Stream};
 
 /// Least time between two looks at the kernel's state.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Time after a change of the paths for which all connections are looked at, and the longest time
+/// between two looks at idle ones.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// Time within which all paths of a connection have opened, unless nothing returns over one.
+const JOINS: Duration = Duration::from_secs(2);
 
 /// Time without progress after which a connection with unread or unsent data may be reset.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -93,14 +101,20 @@ struct Links {
     /// Last state of the subflows of those that have ended since the last look.
     retired: Vec<Subflow>,
     looked: Option<Instant>,
+    /// Subflows of the first connection, and the time at which their number last changed.
+    changed: Option<Instant>,
+    first: Vec<Subflow>,
+    /// Time of the last look at all connections.
+    all: Option<Instant>,
     /// Number of connections with data on the way, between which kappa is divided.
     busy: usize,
 }
 
 /// A connection as last seen.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Watched {
     link: Weak<Link>,
+    since: Instant,
     subflows: Vec<Subflow>,
     /// Data that waits in the kernel to be read or acknowledged, and the time of its last progress.
     held: Option<(u64, u64, Instant)>,
@@ -324,7 +338,13 @@ impl Core {
         let mut links = self.links.lock();
         let number = links.next;
         links.next += 1;
-        links.present.insert(number, Watched::default());
+        let watched = Watched {
+            link: Weak::new(),
+            since: Instant::now(),
+            subflows: Vec::new(),
+            held: None,
+        };
+        links.present.insert(number, watched);
         Ok(number)
     }
 
@@ -341,7 +361,7 @@ impl Core {
 
     /// Leaves the place of a connection that is about to be closed, if it has not left before.
     pub fn retire(&self, number: u64, socket: Option<&Arc<TcpStream>>) {
-        let last = socket.and_then(|socket| subflows(&**socket).ok());
+        let last = socket.and_then(|socket| subflows(socket).ok());
         let mut links = self.links.lock();
         let Some(watched) = links.present.remove(&number) else {
             return;
@@ -400,6 +420,39 @@ impl Core {
         drop(closed);
     }
 
+    /// Closes the connections that wait for their use and lack a path that is open. Returns the local
+    /// addresses of such paths: the kernel has tried to open them once, and nothing has returned.
+    pub fn close_lame(&self) -> HashSet<IpAddr> {
+        let locals = |subflows: &[Subflow]| -> HashSet<IpAddr> {
+            let open = subflows.iter().filter(|it| it.open);
+            open.filter_map(|it| Some(it.local?.ip().to_canonical()))
+                .collect()
+        };
+        let (mut missing, now) = (HashSet::new(), Instant::now());
+        let mut idle = self.idle.lock();
+        let links = self.links.lock();
+        let wanted = locals(&links.first);
+        let mut is_whole = |link: &Arc<Link>| {
+            let Some(watched) = links.present.get(&link.number) else {
+                return true;
+            };
+            let lacks: Vec<_> = match now < watched.since + JOINS || watched.subflows.is_empty() {
+                true => Vec::new(),
+                false => wanted
+                    .difference(&locals(&watched.subflows))
+                    .copied()
+                    .collect(),
+            };
+            missing.extend(&lacks);
+            lacks.is_empty()
+        };
+        let (kept, lame): (Vec<_>, Vec<_>) = idle.drain(..).partition(|link| is_whole(link));
+        idle.extend(kept);
+        drop((links, idle));
+        drop(lame);
+        missing
+    }
+
     /// Adds a stream that the peer has opened.
     pub fn offer(&self, stream: Stream) {
         self.opened.lock().push_back(stream);
@@ -437,7 +490,7 @@ impl Core {
     /// Data that streams have accepted and that the kernel has not sent, bytes.
     pub fn unsent_bytes(&self) -> u64 {
         let of = |link: &Link| {
-            let (_, subflows) = subflows(&*link.socket).unwrap_or_default();
+            let (_, subflows) = subflows(&link.socket).unwrap_or_default();
             let taken: u64 = subflows
                 .iter()
                 .map(|subflow| u64::from(subflow.unsent))
@@ -484,21 +537,32 @@ impl Core {
             return paths.multipath;
         }
         links.looked = Some(now);
+        let first = subflows(&control).ok();
+        let of_first = first.as_ref().map_or(&[][..], |(_, first)| first);
+        // When a path is cut or opened, that of all connections is, within a while.
+        if of_first.len() != links.first.len() {
+            links.changed = Some(now);
+        }
+        links.first = of_first.to_vec();
+        let is_past = |then: Option<Instant>| then.is_none_or(|then| now >= then + SETTLE);
+        let all = !is_past(links.changed) || is_past(links.all);
+        if all {
+            links.all = Some(now);
+        }
         let mut busy = 0;
         for (number, link) in &present {
             let Some(watched) = links.present.get_mut(number) else {
                 continue;
             };
-            let is_new = watched.subflows.is_empty();
             let in_flight = watched
                 .subflows
                 .iter()
                 .any(|it| it.in_flight > 0 || it.unsent > 0);
             busy += usize::from(in_flight);
-            if !(link.has_moved.swap(false, Ordering::Relaxed) || is_new || in_flight) {
+            if !(link.has_moved.swap(false, Ordering::Relaxed) || all || in_flight) {
                 continue;
             }
-            let Ok((_, seen)) = subflows(&*link.socket) else {
+            let Ok((_, seen)) = subflows(&link.socket) else {
                 continue;
             };
             if seen.len() > watched.subflows.len() {
@@ -514,7 +578,7 @@ impl Core {
             .flat_map(|it| it.subflows.clone())
             .collect();
         drop(links);
-        paths.update(&control, of_links, &retired);
+        paths.update(first, of_links, &retired);
         let multipath = paths.multipath;
         drop(paths);
         if changed {
@@ -554,6 +618,7 @@ impl Core {
             sum -= held;
             link.is_stalled.store(true, Ordering::Relaxed);
             link.lost.cancel();
+            link.reset();
         }
     }
 

@@ -109,7 +109,7 @@ impl Frame {
                 let streams = u32::from_be_bytes([a, b, c, d]);
                 Ok(Frame::Hello(Hello { streams, token }))
             }
-            (HELLO, &[SPOKEN_BY_OLD, _, _, _, _, version @ 1.., ..]) if is_near => {
+            (HELLO, &[SPOKEN_BY_OLD, _, _, _, _, version, ..]) if is_near && version > 0 => {
                 Err(other_version(is_near, version))
             }
             (HELLO, &[VERSION, a, b, c, d, ref token @ ..]) if !is_near => {
@@ -147,6 +147,7 @@ pub fn codec() -> LengthDelimitedCodec {
     LengthDelimitedCodec::builder()
         .length_field_offset(HEADER - 2)
         .length_field_type::<u16>()
+        .length_adjustment(HEADER as isize)
         .num_skip(0)
         .max_frame_length(HEADER + usize::from(u16::MAX))
         .new_codec()

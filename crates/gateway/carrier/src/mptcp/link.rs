@@ -4,6 +4,7 @@
 //! ended is reset. The kernel bounds what waits in either direction, and orders nothing between
 //! connections.
 
+use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ pub struct Link {
     tls: Mutex<Tls>,
     pub socket: Arc<TcpStream>,
     core: Arc<Core>,
-    number: u64,
+    pub number: u64,
     /// Cancelled when the tunnel is closed, or this connection is to be reset.
     pub lost: CancellationToken,
     pub is_stalled: AtomicBool,
@@ -90,18 +91,15 @@ impl Link {
         peeked.is_err_and(|error| error == rustix::io::Errno::AGAIN)
     }
 
-    /// Waits for the peer's first byte, and takes it.
-    pub async fn first(&self) -> io::Result<u8> {
+    /// Waits for the peer's first byte, and takes it; `None` if there is none before the end.
+    pub async fn first(&self) -> io::Result<Option<u8>> {
         let mut byte = [0; 1];
-        let read = std::future::poll_fn(|cx| {
+        poll_fn(|cx| {
             let mut buffer = ReadBuf::new(&mut byte);
             ready!(self.poll_read(&mut buffer, cx))?;
-            Poll::Ready(Ok(buffer.filled().len()))
-        });
-        match read.await? {
-            0 => Err(ErrorKind::UnexpectedEof.into()),
-            _ => Ok(byte[0]),
-        }
+            Poll::Ready(Ok(buffer.filled().first().copied()))
+        })
+        .await
     }
 
     fn poll_read(&self, buffer: &mut ReadBuf<'_>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -125,7 +123,7 @@ impl Link {
     }
 
     /// Ends the connection by a reset, with what it has not sent.
-    fn reset(&self) {
+    pub fn reset(&self) {
         self.core.retire(self.number, Some(&self.socket));
         let _ = connect_unspec(&*self.socket);
     }

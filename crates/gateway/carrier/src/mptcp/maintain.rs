@@ -104,6 +104,7 @@ fn to_keep(core: &Core) -> Vec<Kept> {
 /// Actions that are due, with the indices of their paths.
 fn decide(core: &Core, kept: &mut [Kept], arrivals: &mut Arrivals) -> Vec<(usize, Do)> {
     let now = Instant::now();
+    let lacked = core.close_lame();
     let mut paths = core.paths();
     for row in paths.rows() {
         if let Some(interface) = &row.interface
@@ -125,7 +126,9 @@ fn decide(core: &Core, kept: &mut [Kept], arrivals: &mut Arrivals) -> Vec<(usize
     let known = known.map(|(index, (row, state))| Known {
         address: row.address,
         is_missing: row.is_missing(),
-        is_suspected: suspected.contains(&index) || row.has_timed_out(),
+        is_suspected: suspected.contains(&index)
+            || row.has_timed_out()
+            || row.address.is_some_and(|address| lacked.contains(&address)),
         others_work: working > usize::from(row.works()),
         base_rtt: base_rtt(state),
     });

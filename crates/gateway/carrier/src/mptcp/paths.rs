@@ -134,14 +134,19 @@ impl Paths {
         present.any(|subflow| subflow.open)
     }
 
-    /// Reads the kernel's state of the first connection; the other ones have these subflows, and those
+    /// Takes the kernel's state of the first connection; the other ones have these subflows, and those
     /// that have ended had these.
-    pub fn update(&mut self, socket: &TcpStream, mut others: Vec<Subflow>, retired: &[Subflow]) {
+    pub fn update(
+        &mut self,
+        first: Option<(bool, Vec<Subflow>)>,
+        mut others: Vec<Subflow>,
+        retired: &[Subflow],
+    ) {
         for last in retired.iter().filter(|last| is_bound(last)) {
             let index = self.index(last);
             self.rows[index].retire(last);
         }
-        if let Ok((multipath, of_first)) = subflows(socket) {
+        if let Some((multipath, of_first)) = first {
             self.multipath = Some(multipath);
             others.extend(of_first);
         }
@@ -273,7 +278,8 @@ impl Row {
                 self.past.add(&before);
             }
         }
-        if let Some(local) = self.present().next().and_then(|subflow| subflow.local) {
+        let local = self.present().next().and_then(|subflow| subflow.local);
+        if let Some(local) = local {
             self.local = Some(local.ip().to_canonical());
         }
         // It may be open although nothing returns over it.

@@ -69,6 +69,7 @@ impl Invitations {
         let core = invited.filter(|(invited, _)| invited == key);
         let core = core.and_then(|(_, core)| core.upgrade());
         let core = core.context("a connection of a tunnel that has ended")?;
+        core.check()?;
         ensure!(
             core.room() > 0,
             "a connection beyond those that the tunnel may have"
@@ -79,7 +80,7 @@ impl Invitations {
         super::supervisor(&core).spawn(async move {
             let lost = link.lost.clone();
             if let Some(Ok(first)) = lost.run_until_cancelled(link.first()).await {
-                core.offer(link::stream(&link, Some(first)));
+                core.offer(link::stream(&link, first));
             }
         });
         Ok(())

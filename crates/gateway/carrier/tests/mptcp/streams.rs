@@ -26,7 +26,12 @@ async fn echo(far: Tunnel) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_carry_data_both_ways_and_end() {
-    let (near, far, _listener) = tunnel(Mptcp, Limits::default()).await;
+    // A busy machine may let all wait for seconds, with 100 MB on the way.
+    let limits = Limits {
+        tunnel_buffer_bytes: 1 << 30,
+        ..Limits::default()
+    };
+    let (near, far, _listener) = tunnel(Mptcp, limits).await;
     tokio::spawn(echo(far.clone()));
     let each = (0..300).map(|seed| {
         let near = near.clone();
@@ -253,7 +258,7 @@ async fn a_receiver_that_does_not_read_stops_only_its_own_stream() {
 #[tokio::test]
 async fn the_stream_that_holds_most_and_has_stalled_is_reset_beyond_the_tunnels_buffer() {
     let limits = Limits {
-        tunnel_buffer_bytes: 100_000,
+        tunnel_buffer_bytes: 30_000,
         ..Limits::default()
     };
     let (near, far, _listener) = tunnel_between(Mptcp, Limits::default(), limits).await;
