@@ -75,6 +75,8 @@ pub struct Core {
     /// Bits of the kappa that was set last; 0 before.
     kappa: AtomicU64,
     accepted_bytes: AtomicU64,
+    /// Bytes by which buffers in the kernel have grown.
+    granted: AtomicU64,
 }
 
 /// Notifications of changes, each for one of the tasks that wait for it.
@@ -159,6 +161,7 @@ impl Core {
             kappas,
             kappa: AtomicU64::new(0),
             accepted_bytes: AtomicU64::new(0),
+            granted: AtomicU64::new(0),
         })
     }
 
@@ -411,13 +414,44 @@ impl Core {
         self.changes.can_open.notify_one();
     }
 
-    /// Closes the oldest connections that wait for their use, beyond this number.
+    /// Closes the connections that have waited longest for their use, beyond this number.
     pub fn keep_idle(&self, most: usize) {
         let mut idle = self.idle.lock();
-        let beyond = idle.len().saturating_sub(most);
-        let closed: Vec<_> = idle.drain(..beyond).collect();
+        let most = most.min(idle.len());
+        let closed = idle.split_off(most);
         drop(idle);
         drop(closed);
+    }
+
+    /// Lets a connection carry its next stream: on `near` the next that is opened, so that those are
+    /// used whose windows are open.
+    pub fn recycle(self: &Arc<Core>, link: Arc<Link>) {
+        if self.is_near {
+            self.idle.lock().push_front(link);
+            let closed = self.check().is_err();
+            self.keep_idle(if closed { 0 } else { super::pool::SPARE[1] });
+            return self.changes.can_open.notify_one();
+        }
+        let core = self.clone();
+        super::supervisor(self).spawn(async move {
+            let lost = link.lost.clone();
+            if let Some(Ok(begun)) = lost.run_until_cancelled(link.begun()).await {
+                core.offer(link::stream(&link, Some(begun)));
+            }
+        });
+    }
+
+    /// Grants bytes of buffers in the kernel, if there are as many left.
+    pub fn grant(&self, bytes: u64) -> bool {
+        let most = self.limits.tunnel_buffer_bytes as u64;
+        let grant = |granted| Some(granted + bytes).filter(|granted| *granted <= most);
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.granted.fetch_update(set, fetch, grant).is_ok()
+    }
+
+    /// Gives granted bytes back.
+    pub fn give_back(&self, bytes: u64) {
+        self.granted.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Closes the connections that wait for their use and lack a path that is open. Returns the local

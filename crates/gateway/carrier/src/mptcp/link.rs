@@ -1,14 +1,16 @@
-//! A stream: a connection of the kernel of its own, with TLS.
+//! A stream: a connection of the kernel of its own, with TLS, and then another stream in the same
+//! connection, which keeps its congestion windows.
 //!
-//! Each half ends with `close_notify` and FIN. A connection that is dropped before both halves have
-//! ended is reset. The kernel bounds what waits in either direction, and orders nothing between
-//! connections.
+//! A half is a sequence of chunks, a length (2 bytes) and so many bytes each, and ends with a chunk
+//! of length 0. A connection that is dropped before both halves have ended is reset. The kernel
+//! orders nothing between connections. Its buffers grow with what a stream has carried, and those of
+//! a tunnel by no more than the tunnel's buffer.
 
 use std::future::poll_fn;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -16,6 +18,10 @@ use anabranch_sockets::unacknowledged_bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
+use rustix::net::sockopt::{
+    set_socket_recv_buffer_size_force as set_receive_buffer,
+    set_socket_send_buffer_size_force as set_send_buffer,
+};
 use rustix::net::{RecvFlags, connect_unspec, recv};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
@@ -34,8 +40,18 @@ const LOOKS: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(50
 const READ: usize = 0;
 const WRITTEN: usize = 1;
 
-/// Data of a TLS record, bytes.
-const RECORD: usize = 16 << 10;
+/// Largest chunk, bytes: several TLS records, which the kernel takes at once and so tends to send over
+/// one path.
+const CHUNK: usize = u16::MAX as usize;
+
+/// Size of a chunk's length, bytes.
+const HEADER: usize = 2;
+
+/// Buffer of the kernel that needs no growth, and the largest one, bytes.
+const BUFFERS: [u64; 2] = [128 << 10, 8 << 20];
+
+/// Ratio of a buffer to the data that a stream has carried: it is ahead of slow start.
+const AHEAD: u64 = 8;
 
 /// A connection that has joined a tunnel.
 pub struct Link {
@@ -50,6 +66,11 @@ pub struct Link {
     pub has_moved: AtomicBool,
     /// Whether the peer's half, and the own one, have ended.
     halves: [AtomicBool; 2],
+    /// Number of halves that their user has dropped.
+    dropped: AtomicUsize,
+    /// Data that the halves of the present stream have carried, and sizes of their buffers, bytes.
+    carried: [AtomicU64; 2],
+    buffers: [AtomicU64; 2],
 }
 
 impl Link {
@@ -58,10 +79,10 @@ impl Link {
     /// # Errors
     /// If the tunnel is closed, or has as many as it may have.
     pub fn new(mut tls: Tls, core: &Arc<Core>) -> anyhow::Result<Arc<Link>> {
-        // A rest of a record would leave room for only a part of the next.
+        let most = Some(HEADER + CHUNK);
         match &mut tls {
-            Tls::Client(tls) => tls.get_mut().1.set_buffer_limit(Some(RECORD)),
-            Tls::Server(tls) => tls.get_mut().1.set_buffer_limit(Some(RECORD)),
+            Tls::Client(tls) => tls.get_mut().1.set_buffer_limit(most),
+            Tls::Server(tls) => tls.get_mut().1.set_buffer_limit(most),
         }
         let socket = super::socket_of(&tls);
         let lost = core.lost.child_token();
@@ -75,6 +96,9 @@ impl Link {
             is_stalled: AtomicBool::new(false),
             has_moved: AtomicBool::new(true),
             halves: Default::default(),
+            dropped: AtomicUsize::new(0),
+            carried: Default::default(),
+            buffers: [BUFFERS[0]; 2].map(AtomicU64::new),
         });
         core.watch(number, &link);
         Ok(link)
@@ -91,15 +115,73 @@ impl Link {
         peeked.is_err_and(|error| error == rustix::io::Errno::AGAIN)
     }
 
-    /// Waits for the peer's first byte, and takes it; `None` if there is none before the end.
-    pub async fn first(&self) -> io::Result<Option<u8>> {
-        let mut byte = [0; 1];
-        poll_fn(|cx| {
-            let mut buffer = ReadBuf::new(&mut byte);
+    /// Waits for a stream of the peer. Returns the length of its first chunk.
+    pub async fn begun(&self) -> io::Result<usize> {
+        let mut header = [0; HEADER];
+        let mut read = 0;
+        poll_fn(|cx| self.poll_header(&mut header, &mut read, cx)).await
+    }
+
+    /// Reads the rest of a chunk's length.
+    fn poll_header(
+        &self,
+        header: &mut [u8; HEADER],
+        read: &mut usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        while *read < HEADER {
+            let mut buffer = ReadBuf::new(&mut header[*read..]);
             ready!(self.poll_read(&mut buffer, cx))?;
-            Poll::Ready(Ok(buffer.filled().first().copied()))
-        })
-        .await
+            match buffer.filled().len() {
+                0 => return Poll::Ready(Err(ErrorKind::UnexpectedEof.into())),
+                bytes => *read += bytes,
+            }
+        }
+        *read = 0;
+        Poll::Ready(Ok(u16::from_be_bytes(*header).into()))
+    }
+
+    /// Counts what a half has carried, and enlarges its buffer in the kernel.
+    fn carry(&self, half: usize, bytes: usize) {
+        self.has_moved.store(true, Ordering::Relaxed);
+        let carried = bytes as u64 + self.carried[half].fetch_add(bytes as u64, Ordering::Relaxed);
+        let size = self.buffers[half].load(Ordering::Relaxed);
+        let wanted = (AHEAD * carried).min(BUFFERS[1]);
+        if wanted < 2 * size || !self.core.grant(wanted - size) {
+            return;
+        }
+        self.set_buffer(half, wanted);
+    }
+
+    /// Sets the size of a half's buffer in the kernel. Without CAP_NET_ADMIN, Linux sizes it.
+    fn set_buffer(&self, half: usize, size: u64) {
+        // Linux doubles it.
+        let _ = match half {
+            READ => set_receive_buffer(&*self.socket, size as usize / 2),
+            _ => set_send_buffer(&*self.socket, size as usize / 2),
+        };
+        self.buffers[half].store(size, Ordering::Relaxed);
+    }
+
+    /// Gives back what the buffers have grown.
+    fn shrink(&self) {
+        for half in [READ, WRITTEN] {
+            let grown = self.buffers[half].load(Ordering::Relaxed) - BUFFERS[0];
+            if grown > 0 {
+                self.set_buffer(half, BUFFERS[0]);
+                self.core.give_back(grown);
+            }
+        }
+    }
+
+    /// Lets the connection carry another stream once both users have dropped the present one, if that
+    /// has ended.
+    fn release(self: &Arc<Link>) {
+        let is_last = self.dropped.fetch_add(1, Ordering::AcqRel) == 1;
+        if is_last && self.has_ended(READ) && self.has_ended(WRITTEN) {
+            self.shrink();
+            self.core.recycle(self.clone());
+        }
     }
 
     fn poll_read(&self, buffer: &mut ReadBuf<'_>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -131,18 +213,27 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        match self.has_ended(READ) && self.has_ended(WRITTEN) {
-            true => self.core.retire(self.number, Some(&self.socket)),
-            false => self.reset(),
-        }
+        self.reset();
+        self.shrink();
     }
 }
 
-/// Both ends of a connection, for a user. `first` is what was read of it already.
-pub fn stream(link: &Arc<Link>, first: Option<u8>) -> Stream {
+/// Both ends of the next stream of a connection. `begun` is the length of the first chunk, if that has
+/// arrived.
+pub fn stream(link: &Arc<Link>, begun: Option<usize>) -> Stream {
+    let halves = link.halves.iter();
+    halves.for_each(|half| half.store(false, Ordering::Relaxed));
+    link.dropped.store(0, Ordering::Release);
+    let carried = link.carried.iter();
+    carried.for_each(|carried| carried.store(0, Ordering::Relaxed));
+    if begun == Some(0) {
+        link.end(READ);
+    }
     Stream {
         reader: Box::new(Reader {
-            first,
+            header: [0; HEADER],
+            read: 0,
+            missing: begun.unwrap_or(0),
             failure: Failure::new(link),
             link: link.clone(),
         }),
@@ -197,9 +288,41 @@ impl Failure {
 }
 
 struct Reader {
-    first: Option<u8>,
+    /// Length of the next chunk, as far as it has arrived.
+    header: [u8; HEADER],
+    read: usize,
+    /// Bytes of the present chunk that are left.
+    missing: usize,
     failure: Failure,
     link: Arc<Link>,
+}
+
+impl Reader {
+    /// Reads from the present chunk, or the length of the next one.
+    fn poll_once(
+        &mut self,
+        buffer: &mut ReadBuf<'_>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.missing == 0 {
+            let link = self.link.clone();
+            self.missing = ready!(link.poll_header(&mut self.header, &mut self.read, cx))?;
+            if self.missing == 0 {
+                link.end(READ);
+                return Poll::Ready(Ok(()));
+            }
+        }
+        let most = self.missing.min(buffer.remaining());
+        let mut part = ReadBuf::new(buffer.initialize_unfilled_to(most));
+        ready!(self.link.poll_read(&mut part, cx))?;
+        let bytes = part.filled().len();
+        if bytes == 0 {
+            return Poll::Ready(Err(ErrorKind::UnexpectedEof.into()));
+        }
+        buffer.advance(bytes);
+        self.missing -= bytes;
+        Poll::Ready(Ok(()))
+    }
 }
 
 impl AsyncRead for Reader {
@@ -208,29 +331,20 @@ impl AsyncRead for Reader {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
         let before = buffer.filled().len();
-        if let Some(first) = this.first.take_if(|_| buffer.remaining() > 0) {
-            buffer.put_slice(&[first]);
-        }
-        // A read takes all records that have arrived.
-        while buffer.remaining() > 0 {
-            let filled = buffer.filled().len();
-            match this.link.poll_read(buffer, cx) {
-                Poll::Ready(Ok(())) if buffer.filled().len() > filled => {}
-                Poll::Ready(Ok(())) => {
-                    this.link.end(READ);
-                    break;
-                }
-                _ if filled > before => break,
-                Poll::Ready(Err(_)) => return Poll::Ready(Err(this.link.error())),
+        // A read takes all that has arrived.
+        while buffer.remaining() > 0 && !self.link.has_ended(READ) {
+            match self.poll_once(buffer, cx) {
+                Poll::Ready(Ok(())) => {}
+                _ if buffer.filled().len() > before => break,
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(self.link.error())),
                 Poll::Pending => {
-                    ready!(this.failure.poll_lost(cx));
-                    return Poll::Ready(Err(this.link.error()));
+                    ready!(self.failure.poll_lost(cx));
+                    return Poll::Ready(Err(self.link.error()));
                 }
             }
         }
-        this.link.has_moved.store(true, Ordering::Relaxed);
+        self.link.carry(READ, buffer.filled().len() - before);
         Poll::Ready(Ok(()))
     }
 }
@@ -250,6 +364,7 @@ impl Drop for Reader {
         if !self.link.has_ended(READ) && !self.link.has_ended(WRITTEN) {
             self.link.reset();
         }
+        self.link.release();
     }
 }
 
@@ -261,8 +376,29 @@ struct Writer {
 
 enum Shutdown {
     No,
+    /// The end is being written.
+    Flushing,
     /// The kernel has the end; pause and time of the next look at whether it is acknowledged.
     Sent(Duration, Pin<Box<Sleep>>),
+}
+
+impl Writer {
+    /// Writes a chunk, once the one before is written.
+    fn poll_chunk(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.as_pin().poll_flush(cx))?;
+        let length = u16::try_from(bytes.len()).expect("at most a chunk");
+        let header = length.to_be_bytes();
+        let parts = [&header[..], bytes].map(IoSlice::new);
+        let written = Pin::new(&mut *self.link.tls.lock()).poll_write_vectored(cx, &parts);
+        match ready!(written) {
+            Ok(written) if written == HEADER + bytes.len() => Poll::Ready(Ok(())),
+            _ => Poll::Ready(Err(self.link.error())),
+        }
+    }
+
+    fn as_pin(&mut self) -> Pin<&mut Self> {
+        Pin::new(self)
+    }
 }
 
 impl AsyncWrite for Writer {
@@ -271,57 +407,48 @@ impl AsyncWrite for Writer {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let this = &mut *self;
-        if this.failure.poll_lost(cx).is_ready() {
-            return Poll::Ready(Err(this.link.error()));
+        let bytes = &bytes[..bytes.len().min(CHUNK)];
+        if bytes.is_empty() {
+            return Poll::Ready(Ok(0));
         }
-        let written = ready!(Pin::new(&mut *this.link.tls.lock()).poll_write(cx, bytes));
-        let written = written.map_err(|_| this.link.error())?;
-        this.link.core.accepted(written);
-        this.link.has_moved.store(true, Ordering::Relaxed);
-        Poll::Ready(Ok(written))
+        ready!(self.poll_chunk(bytes, cx))?;
+        self.link.core.accepted(bytes.len());
+        self.link.carry(WRITTEN, bytes.len());
+        Poll::Ready(Ok(bytes.len()))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        if this.failure.poll_lost(cx).is_ready() {
-            return Poll::Ready(Err(this.link.error()));
+        if self.failure.poll_lost(cx).is_ready() {
+            return Poll::Ready(Err(self.link.error()));
         }
-        let flushed = ready!(Pin::new(&mut *this.link.tls.lock()).poll_flush(cx));
-        Poll::Ready(flushed.map_err(|_| this.link.error()))
+        let flushed = ready!(Pin::new(&mut *self.link.tls.lock()).poll_flush(cx));
+        Poll::Ready(flushed.map_err(|_| self.link.error()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
         loop {
-            match &mut this.shutdown {
+            match &mut self.shutdown {
                 Shutdown::No => {
-                    let ended = Pin::new(&mut *this.link.tls.lock()).poll_shutdown(cx);
-                    match ended {
-                        Poll::Pending => {
-                            ready!(this.failure.poll_lost(cx));
-                            return Poll::Ready(Err(this.link.error()));
-                        }
-                        Poll::Ready(ended) => ended.map_err(|_| this.link.error())?,
-                    }
-                    this.link.has_moved.store(true, Ordering::Relaxed);
-                    this.shutdown = Shutdown::Sent(LOOKS[0], Box::pin(sleep(Duration::ZERO)));
+                    ready!(self.poll_chunk(&[], cx))?;
+                    self.shutdown = Shutdown::Flushing;
+                }
+                Shutdown::Flushing => {
+                    ready!(self.as_mut().poll_flush(cx))?;
+                    self.link.carry(WRITTEN, 0);
+                    self.shutdown = Shutdown::Sent(LOOKS[0], Box::pin(sleep(Duration::ZERO)));
                 }
                 Shutdown::Sent(pause, look) => {
-                    match unacknowledged_bytes(&*this.link.socket) {
-                        Ok(0) => {
-                            this.link.end(WRITTEN);
-                            return Poll::Ready(Ok(()));
-                        }
-                        Ok(_) => {}
-                        Err(_) => return Poll::Ready(Err(this.link.error())),
-                    }
-                    if this.failure.poll(cx).is_ready() {
-                        return Poll::Ready(Err(this.link.error()));
-                    }
                     ready!(look.as_mut().poll(cx));
                     look.as_mut().reset(Instant::now() + *pause);
                     *pause = (2 * *pause).min(LOOKS[1]);
+                    match unacknowledged_bytes(&*self.link.socket) {
+                        Ok(0) => {
+                            self.link.end(WRITTEN);
+                            return Poll::Ready(Ok(()));
+                        }
+                        Ok(_) if self.failure.poll(cx).is_pending() => {}
+                        _ => return Poll::Ready(Err(self.link.error())),
+                    }
                 }
             }
         }
@@ -340,5 +467,6 @@ impl Drop for Writer {
         if !self.link.has_ended(WRITTEN) {
             self.link.reset();
         }
+        self.link.release();
     }
 }

@@ -10,6 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use anabranch_control::MAX_WINDOW;
 use anabranch_sockets::{Subflow, mptcp_info, tcp_info};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 use super::endpoints::interface_of;
 use crate::config::{self, Role};
@@ -52,6 +53,8 @@ pub struct Row {
     past: Counters,
     condition: Condition,
     deaths: u64,
+    /// Time of the last death.
+    died: Option<Instant>,
 }
 
 /// Addresses and ports of a subflow, which tell it from all others.
@@ -223,6 +226,7 @@ impl Row {
             past: Counters::default(),
             condition: Condition::Opening,
             deaths: 0,
+            died: None,
         }
     }
 
@@ -245,6 +249,14 @@ impl Row {
             .map(|subflow| subflow.since_ack_ms.saturating_sub(subflow.rtt_us / 1000))
             .min();
         open().any(|it| it.backoff >= timeouts) && last_ms > Some(QUIET_MS)
+    }
+
+    /// Whether a connection has the path open, and has heard something over it since it died.
+    fn has_heard(&self) -> bool {
+        let died = self.died.filter(|_| self.condition == Condition::Dead);
+        let dead_ms = died.map_or(u128::MAX, |died| died.elapsed().as_millis());
+        let mut open = self.present().filter(|subflow| subflow.open);
+        open.any(|subflow| u128::from(subflow.since_ack_ms) <= dead_ms)
     }
 
     /// Takes the last state of a subflow of a connection that has ended.
@@ -283,7 +295,7 @@ impl Row {
             self.local = Some(local.ip().to_canonical());
         }
         // It may be open although nothing returns over it.
-        let works = self.present().any(|subflow| subflow.open) && !self.is_silent(TIMEOUTS);
+        let works = self.has_heard() && !self.is_silent(TIMEOUTS);
         let was_used = is_used(self.condition);
         let condition = match self.role {
             Role::Available if works => Condition::Up,
@@ -297,6 +309,9 @@ impl Row {
         let before = std::mem::replace(&mut self.condition, condition);
         let dies = was_used && condition == Condition::Dead;
         self.deaths += u64::from(dies);
+        if dies {
+            self.died = Some(Instant::now());
+        }
         match (was_used, is_used(condition)) {
             (true, false) if dies => Some("path dead: nothing returns over it"),
             (true, false) => Some("path closed: it is off"),

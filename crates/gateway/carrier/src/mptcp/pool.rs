@@ -1,7 +1,7 @@
 //! Connections of `near` that have joined a tunnel and wait for their use, and their making.
 //!
 //! `far` has given the tunnel a token. `near` connects again, proves its key and sends the token, and
-//! `far` answers with a byte. The first byte of a stream is the next one.
+//! `far` answers with a byte. Streams follow (`link`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::core::Core;
 use super::frame::{Frame, Token};
-use super::link::{self, Link};
+use super::link::Link;
 use super::{HANDSHAKE, SILENCE, Tls, connect_tls, protocol};
 use crate::config::{self, Role};
 use crate::keys::PublicKey;
@@ -25,7 +25,7 @@ use crate::{Condition, PathState};
 
 /// Fewest and most connections that wait for their use. The number doubles when a stream finds none,
 /// and halves after `CALM` without such a stream.
-const SPARE: [usize; 2] = [8, 64];
+pub const SPARE: [usize; 2] = [8, 64];
 
 /// Time after which fewer connections wait.
 const CALM: Duration = Duration::from_secs(60);
@@ -59,8 +59,7 @@ impl Invitations {
         invited.insert(core.token, (key.clone(), Arc::downgrade(core)));
     }
 
-    /// Adds this connection to the tunnel with this token and peer. Its stream is accepted once its
-    /// first byte has arrived.
+    /// Adds this connection to the tunnel with this token and peer.
     ///
     /// # Errors
     /// If there is no such tunnel, or it has as many connections as it may have.
@@ -77,12 +76,7 @@ impl Invitations {
         tls.write_all(&[0]).await?;
         tls.flush().await?;
         let link = Link::new(tls, &core)?;
-        super::supervisor(&core).spawn(async move {
-            let lost = link.lost.clone();
-            if let Some(Ok(first)) = lost.run_until_cancelled(link.first()).await {
-                core.offer(link::stream(&link, first));
-            }
-        });
+        core.recycle(link);
         Ok(())
     }
 }

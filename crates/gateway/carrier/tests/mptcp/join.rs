@@ -94,7 +94,7 @@ async fn a_connection_joins_only_the_tunnel_of_its_own_key() {
     assert_eq!(trusted.answer(&trusted.second, &token).await, NOTHING);
     assert_eq!(trusted.answer(&trusted.first, &[7; 16]).await, NOTHING);
     assert_eq!(trusted.answer(&trusted.first, &token).await, [0]);
-    // Connections without a first byte are no streams.
+    // Connections in which nothing was sent are no streams.
     for waiting in [
         far.accept().map(drop).boxed(),
         far.closed().map(drop).boxed(),
@@ -123,8 +123,8 @@ async fn a_tunnel_has_no_more_connections_than_far_allows() {
         joined.push(stream);
     }
     assert_eq!(trusted.answer(&trusted.first, &token).await, NOTHING);
-    // The first byte of a connection opens a stream.
-    joined[0].write_all(b"!").await.expect("open");
+    // The length of a chunk opens a stream.
+    joined[0].write_all(b"\0\x01!").await.expect("open");
     let mut accepted = far.accept().await.expect("open");
     assert_eq!(accepted.read_u8().await.expect("data"), b'!');
     drop((accepted, joined));

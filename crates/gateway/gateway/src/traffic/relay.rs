@@ -22,7 +22,7 @@ use crate::names::{RESOLVE, race};
 use crate::network::{Network, Sink, Socket, Source};
 
 /// Buffer of a direction before its first read fills it, bytes.
-const FIRST_BUFFER: usize = 8 << 10;
+const FIRST_BUFFER: usize = 16 << 10;
 
 /// Largest buffer of a direction, bytes, unless the limit is lower: more is not faster.
 const MAX_BUFFER: usize = 64 << 10;
