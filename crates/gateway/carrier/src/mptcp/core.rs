@@ -75,8 +75,6 @@ pub struct Core {
     /// Bits of the kappa that was set last; 0 before.
     kappa: AtomicU64,
     accepted_bytes: AtomicU64,
-    /// Bytes by which buffers in the kernel have grown.
-    granted: AtomicU64,
 }
 
 /// Notifications of changes, each for one of the tasks that wait for it.
@@ -161,7 +159,6 @@ impl Core {
             kappas,
             kappa: AtomicU64::new(0),
             accepted_bytes: AtomicU64::new(0),
-            granted: AtomicU64::new(0),
         })
     }
 
@@ -439,19 +436,6 @@ impl Core {
                 core.offer(link::stream(&link, Some(begun)));
             }
         });
-    }
-
-    /// Grants bytes of buffers in the kernel, if there are as many left.
-    pub fn grant(&self, bytes: u64) -> bool {
-        let most = self.limits.tunnel_buffer_bytes as u64;
-        let grant = |granted| Some(granted + bytes).filter(|granted| *granted <= most);
-        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
-        self.granted.fetch_update(set, fetch, grant).is_ok()
-    }
-
-    /// Gives granted bytes back.
-    pub fn give_back(&self, bytes: u64) {
-        self.granted.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Closes the connections that wait for their use and lack a path that is open. Returns the local

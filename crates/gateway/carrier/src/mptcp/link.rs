@@ -3,14 +3,13 @@
 //!
 //! A half is a sequence of chunks, a length (2 bytes) and so many bytes each, and ends with a chunk
 //! of length 0. A connection that is dropped before both halves have ended is reset. The kernel
-//! orders nothing between connections. Its buffers grow with what a stream has carried, and those of
-//! a tunnel by no more than the tunnel's buffer.
+//! orders nothing between connections.
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -18,10 +17,6 @@ use anabranch_sockets::unacknowledged_bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use rustix::net::sockopt::{
-    set_socket_recv_buffer_size_force as set_receive_buffer,
-    set_socket_send_buffer_size_force as set_send_buffer,
-};
 use rustix::net::{RecvFlags, connect_unspec, recv};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
@@ -47,12 +42,6 @@ const CHUNK: usize = u16::MAX as usize;
 /// Size of a chunk's length, bytes.
 const HEADER: usize = 2;
 
-/// Buffer of the kernel that needs no growth, and the largest one, bytes.
-const BUFFERS: [u64; 2] = [128 << 10, 8 << 20];
-
-/// Ratio of a buffer to the data that a stream has carried: it is ahead of slow start.
-const AHEAD: u64 = 8;
-
 /// A connection that has joined a tunnel.
 pub struct Link {
     tls: Mutex<Tls>,
@@ -68,9 +57,6 @@ pub struct Link {
     halves: [AtomicBool; 2],
     /// Number of halves that their user has dropped.
     dropped: AtomicUsize,
-    /// Data that the halves of the present stream have carried, and sizes of their buffers, bytes.
-    carried: [AtomicU64; 2],
-    buffers: [AtomicU64; 2],
 }
 
 impl Link {
@@ -85,6 +71,7 @@ impl Link {
             Tls::Server(tls) => tls.get_mut().1.set_buffer_limit(most),
         }
         let socket = super::socket_of(&tls);
+        super::socket::raise_buffers(&socket);
         let lost = core.lost.child_token();
         let number = core.enter()?;
         let link = Arc::new(Link {
@@ -97,8 +84,6 @@ impl Link {
             has_moved: AtomicBool::new(true),
             halves: Default::default(),
             dropped: AtomicUsize::new(0),
-            carried: Default::default(),
-            buffers: [BUFFERS[0]; 2].map(AtomicU64::new),
         });
         core.watch(number, &link);
         Ok(link)
@@ -141,45 +126,11 @@ impl Link {
         Poll::Ready(Ok(u16::from_be_bytes(*header).into()))
     }
 
-    /// Counts what a half has carried, and enlarges its buffer in the kernel.
-    fn carry(&self, half: usize, bytes: usize) {
-        self.has_moved.store(true, Ordering::Relaxed);
-        let carried = bytes as u64 + self.carried[half].fetch_add(bytes as u64, Ordering::Relaxed);
-        let size = self.buffers[half].load(Ordering::Relaxed);
-        let wanted = (AHEAD * carried).min(BUFFERS[1]);
-        if wanted < 2 * size || !self.core.grant(wanted - size) {
-            return;
-        }
-        self.set_buffer(half, wanted);
-    }
-
-    /// Sets the size of a half's buffer in the kernel. Without CAP_NET_ADMIN, Linux sizes it.
-    fn set_buffer(&self, half: usize, size: u64) {
-        // Linux doubles it.
-        let _ = match half {
-            READ => set_receive_buffer(&*self.socket, size as usize / 2),
-            _ => set_send_buffer(&*self.socket, size as usize / 2),
-        };
-        self.buffers[half].store(size, Ordering::Relaxed);
-    }
-
-    /// Gives back what the buffers have grown.
-    fn shrink(&self) {
-        for half in [READ, WRITTEN] {
-            let grown = self.buffers[half].load(Ordering::Relaxed) - BUFFERS[0];
-            if grown > 0 {
-                self.set_buffer(half, BUFFERS[0]);
-                self.core.give_back(grown);
-            }
-        }
-    }
-
     /// Lets the connection carry another stream once both users have dropped the present one, if that
     /// has ended.
     fn release(self: &Arc<Link>) {
         let is_last = self.dropped.fetch_add(1, Ordering::AcqRel) == 1;
         if is_last && self.has_ended(READ) && self.has_ended(WRITTEN) {
-            self.shrink();
             self.core.recycle(self.clone());
         }
     }
@@ -214,7 +165,6 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.reset();
-        self.shrink();
     }
 }
 
@@ -224,8 +174,6 @@ pub fn stream(link: &Arc<Link>, begun: Option<usize>) -> Stream {
     let halves = link.halves.iter();
     halves.for_each(|half| half.store(false, Ordering::Relaxed));
     link.dropped.store(0, Ordering::Release);
-    let carried = link.carried.iter();
-    carried.for_each(|carried| carried.store(0, Ordering::Relaxed));
     if begun == Some(0) {
         link.end(READ);
     }
@@ -344,7 +292,7 @@ impl AsyncRead for Reader {
                 }
             }
         }
-        self.link.carry(READ, buffer.filled().len() - before);
+        self.link.has_moved.store(true, Ordering::Relaxed);
         Poll::Ready(Ok(()))
     }
 }
@@ -413,7 +361,7 @@ impl AsyncWrite for Writer {
         }
         ready!(self.poll_chunk(bytes, cx))?;
         self.link.core.accepted(bytes.len());
-        self.link.carry(WRITTEN, bytes.len());
+        self.link.has_moved.store(true, Ordering::Relaxed);
         Poll::Ready(Ok(bytes.len()))
     }
 
@@ -434,7 +382,7 @@ impl AsyncWrite for Writer {
                 }
                 Shutdown::Flushing => {
                     ready!(self.as_mut().poll_flush(cx))?;
-                    self.link.carry(WRITTEN, 0);
+                    self.link.has_moved.store(true, Ordering::Relaxed);
                     self.shutdown = Shutdown::Sent(LOOKS[0], Box::pin(sleep(Duration::ZERO)));
                 }
                 Shutdown::Sent(pause, look) => {

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::task::{Context as Task, Poll, ready};
 use std::time::Duration;
 
-use anabranch_sockets::algorithms;
+use anabranch_sockets::{algorithms, mptcp_info};
 use anyhow::{Context, bail};
+use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_buffer_size_force};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -107,6 +108,18 @@ pub fn prepare<'s>(socket: impl Into<SockRef<'s>>) -> io::Result<()> {
     let _ = socket.set_tcp_notsent_lowat(UNSENT);
     let _ = socket.set_tcp_keepalive(&keep_alive);
     socket.set_tcp_nodelay(true)
+}
+
+/// Makes the buffers of a connection of Multipath TCP larger than Linux does: it would take seconds to
+/// enlarge them, and while data on a slow path is missing, that of a fast one waits in both.
+/// `TCP_NOTSENT_LOWAT` limits unsent data. Without CAP_NET_ADMIN, Linux sizes them.
+pub fn raise_buffers(socket: &TcpStream) {
+    /// Half of a buffer, bytes: Linux doubles it.
+    const BUFFER: usize = 8 << 20;
+    if let Ok(Some(_)) = mptcp_info(socket) {
+        let _ = set_socket_send_buffer_size_force(socket, BUFFER);
+        let _ = set_socket_recv_buffer_size_force(socket, BUFFER);
+    }
 }
 
 /// A socket below TLS, whose options others read and set meanwhile.
