@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anabranch_sockets::{algorithms, mptcp_info};
 use anyhow::{Context, bail};
-use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_buffer_size_force};
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -110,14 +110,14 @@ pub fn prepare<'s>(socket: impl Into<SockRef<'s>>) -> io::Result<()> {
     socket.set_tcp_nodelay(true)
 }
 
-/// Makes the buffers of a connection of Multipath TCP larger than Linux does: it would take seconds to
-/// enlarge them, and while data on a slow path is missing, that of a fast one waits in both.
-/// `TCP_NOTSENT_LOWAT` limits unsent data. Without CAP_NET_ADMIN, Linux sizes them.
-pub fn raise_buffers(socket: &TcpStream) {
-    /// Half of a buffer, bytes: Linux doubles it.
+/// Makes the receive buffer of a connection of Multipath TCP larger than Linux does, which enlarges it
+/// late, or never without timestamps. The send buffer stays Linux', two windows of each path: with a
+/// larger one, Linux assigns data to a slow path seconds before it can send it. Without
+/// CAP_NET_ADMIN, Linux sizes both.
+pub fn raise_receive_buffer(socket: &TcpStream) {
+    /// Half of the buffer, bytes: Linux doubles it.
     const BUFFER: usize = 8 << 20;
     if let Ok(Some(_)) = mptcp_info(socket) {
-        let _ = set_socket_send_buffer_size_force(socket, BUFFER);
         let _ = set_socket_recv_buffer_size_force(socket, BUFFER);
     }
 }
