@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Core {
     pub is_near: bool,
-    limits: Limits,
+    pub limits: Limits,
     /// Token with which connections join.
     pub token: Token,
     closed: watch::Sender<Option<Closed>>,
@@ -322,7 +322,12 @@ impl Core {
             _ => usize::MAX,
         };
         let most = self.limits.streams.min(of_peer);
-        most.saturating_sub(self.links.lock().present.len())
+        most.saturating_sub(self.joined())
+    }
+
+    /// Number of connections other than the first.
+    pub fn joined(&self) -> usize {
+        self.links.lock().present.len()
     }
 
     /// Takes a place for a connection. Returns its number.
@@ -355,6 +360,10 @@ impl Core {
         }
         if let Err(error) = self.choose(&link.socket) {
             tracing::debug!("congestion control of a connection: {error}");
+        }
+        if self.kappas.is_some() {
+            // I-TCP measures what waits, so the kernel takes as much as it can.
+            let _ = SockRef::from(&*link.socket).set_tcp_notsent_lowat(u32::MAX);
         }
         self.share_kappa();
     }
@@ -606,7 +615,7 @@ impl Core {
     }
 
     /// Resets the connection that holds most in the kernel and has stalled, while all together hold
-    /// more than the tunnel's buffer. Must be called every second.
+    /// more than the tunnel's buffer; beyond twice as much also one that has not. Must be called every second.
     pub fn relieve(&self) {
         let (present, now) = (self.present(), Instant::now());
         let mut links = self.links.lock();
@@ -624,14 +633,20 @@ impl Core {
             let since = watched.held.and_then(same).unwrap_or(now);
             watched.held = Some((unread + unsent, moved, since));
             sum += unread + unsent;
-            if unread + unsent > 0 && now >= since + PATIENCE {
-                stalled.push((unread + unsent, link));
-            }
+            stalled.push((unread + unsent, since, link));
         }
         drop(links);
-        stalled.sort_by_key(|(held, _)| *held);
-        while sum > self.limits.tunnel_buffer_bytes as u64
-            && let Some((held, link)) = stalled.pop()
+        let most = self.limits.tunnel_buffer_bytes as u64;
+        // Of a peer that wants to fill the memory none makes progress, and none has to wait.
+        let patience = if sum > 2 * most {
+            Duration::ZERO
+        } else {
+            PATIENCE
+        };
+        stalled.retain(|(held, since, _)| *held > 0 && now >= *since + patience);
+        stalled.sort_by_key(|(held, ..)| *held);
+        while sum > most
+            && let Some((held, _, link)) = stalled.pop()
         {
             sum -= held;
             link.is_stalled.store(true, Ordering::Relaxed);

@@ -54,7 +54,7 @@ impl Listener {
         if let Err(error) = endpoints::raise_limit(endpoints::MOST) {
             tracing::debug!("{error:#}: the number of paths is limited by it");
         }
-        endpoints::notice_dead_paths_early();
+        endpoints::apply_settings();
         let (sender, receiver) = mpsc::channel(1);
         let handshakes = Handshakes::new();
         let settings = Arc::new(Live::new(far.settings.clone()));

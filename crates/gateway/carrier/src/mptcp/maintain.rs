@@ -66,7 +66,7 @@ pub async fn maintain(core: Arc<Core>, near: Option<config::Near>) {
                 tracing::warn!("the tunnel is plain TCP: it has one path");
             } else if multipath && near.is_some() {
                 kept = to_keep(&core);
-                endpoints::notice_dead_paths_early();
+                endpoints::apply_settings();
             }
         }
         if let Some(near) = near.as_ref().filter(|_| !kept.is_empty()) {

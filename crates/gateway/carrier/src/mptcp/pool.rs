@@ -69,9 +69,19 @@ impl Invitations {
         let core = core.and_then(|(_, core)| core.upgrade());
         let core = core.context("a connection of a tunnel that has ended")?;
         core.check()?;
+        // Whatever the number of its tunnels, a key has as many as one may have.
+        let of_key = self
+            .0
+            .lock()
+            .values()
+            .filter(|(other, _)| other == key)
+            .filter_map(|(_, core)| core.upgrade())
+            .collect::<Vec<_>>();
+        let joined: usize = of_key.iter().map(|core| core.joined()).sum();
+        drop(of_key);
         ensure!(
-            core.room() > 0,
-            "a connection beyond those that the tunnel may have"
+            joined < core.limits.streams,
+            "a connection beyond those that the key may have"
         );
         tls.write_all(&[0]).await?;
         tls.flush().await?;

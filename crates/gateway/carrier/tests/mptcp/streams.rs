@@ -1,10 +1,14 @@
 //! Streams, datagrams and refusals over loopback.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anabranch_carrier::Carrier::Mptcp;
 use anabranch_carrier::{Closed, Limits, Listener, NotSent, Stream, Tunnel, connect};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use crate::support::{configs, identities, path, tunnel, tunnel_between};
@@ -283,4 +287,59 @@ async fn the_stream_that_holds_most_and_has_stalled_is_reset_beyond_the_tunnels_
     timeout(2 * PATIENCE, reset).await.expect("a reset");
     let error = unread.read(&mut [0; 9]).await.expect_err("reset");
     assert_eq!(error.kind(), std::io::ErrorKind::QuotaExceeded);
+}
+
+/// Passes connections on to `to`, and counts them.
+async fn counted(to: SocketAddr) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
+    let address = listener.local_addr().expect("bound");
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = count.clone();
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            counter.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(async move {
+                let mut far = TcpStream::connect(to).await.expect("listening");
+                let _ = copy_bidirectional(&mut near, &mut far).await;
+            });
+        }
+    });
+    (address, count)
+}
+
+/// One for the tunnel, 8 that wait for their use, and one for each of the first streams that find
+/// the last one not acknowledged yet.
+#[tokio::test]
+async fn connections_are_used_again_and_not_after_a_reset() {
+    let (near_identity, far_identity, _) = identities();
+    let (mut near_config, far_config) = configs(Mptcp);
+    let listener = Listener::bind(&far_config, &far_identity)
+        .await
+        .expect("bound");
+    let (address, count) = counted(far_config.listen).await;
+    near_config.far = address.into();
+    let connecting = connect(&near_config, &near_identity);
+    let (near, far) = tokio::join!(connecting, listener.accept());
+    let (near, (far, _)) = (near.expect("connected"), far.expect("accepted"));
+    tokio::spawn(echo(far));
+    for seed in 0..200 {
+        let data = pattern(seed, 1000 * (seed % 3));
+        let mut stream = near.open().await.expect("open");
+        stream.write_all(&data).await.expect("open");
+        stream.shutdown().await.expect("open");
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).await.expect("an end");
+        assert!(received == data, "stream {seed}: {} bytes", received.len());
+    }
+    let used = count.load(Ordering::Relaxed);
+    assert!(used <= 20, "{used} connections");
+    for _ in 0..30 {
+        let mut stream = near.open().await.expect("open");
+        stream.write_all(b"part").await.expect("open");
+        stream.flush().await.expect("open");
+        stream.read_exact(&mut [0; 4]).await.expect("an echo");
+        // It is dropped before its end.
+    }
+    let used_later = count.load(Ordering::Relaxed);
+    assert!(used_later >= used + 20, "{used_later} connections");
 }
