@@ -33,11 +33,12 @@ pub async fn run(tls: Tls, core: Arc<Core>) {
     let mut frames = FramedRead::new(reader, codec());
     tokio::select! {
         biased;
-        (reason, is_fault) = receive(&mut frames, &core) => match is_fault {
-            true => core.close_by_user(&reason),
-            false => core.close(reason),
+        ended = receive(&mut frames, &core) => match ended {
+            Ended::Fault(reason) => core.close_by_user(&reason),
+            Ended::Silent(reason) => core.close(reason),
+            Ended::ByPeer(reason) => drop(core.leave(reason)),
         },
-        error = send(&mut writer, &core) => core.close(describe(&error)),
+        error = send(&mut writer, &core) => drop(core.leave(describe(&error))),
         _ = core.until_closed() => {}
     }
     let drain = async {
@@ -55,32 +56,39 @@ pub async fn run(tls: Tls, core: Arc<Core>) {
     core.end();
 }
 
-/// Receives until the connection ends. Returns why, and whether that is a fault of the peer, which
-/// is told so.
+/// End of the connection, with its reason.
+enum Ended {
+    /// A fault of the peer, which is told so.
+    Fault(String),
+    /// Nothing was received.
+    Silent(String),
+    /// The peer has closed the tunnel, or its process has ended.
+    ByPeer(String),
+}
+
+/// Receives until the connection ends. Returns why.
 async fn receive(
     frames: &mut FramedRead<impl AsyncRead + Unpin, LengthDelimitedCodec>,
     core: &Core,
-) -> (String, bool) {
+) -> Ended {
     loop {
         let frame = match timeout(SILENCE, frames.next()).await {
             Err(_) => {
-                return (
-                    format!("nothing received for {} s", SILENCE.as_secs()),
-                    false,
-                );
+                let silence = format!("nothing received for {} s", SILENCE.as_secs());
+                return Ended::Silent(silence);
             }
-            Ok(None) => return (CLOSED.to_owned(), false),
-            Ok(Some(Err(error))) => return (describe(&error), false),
+            Ok(None) => return Ended::ByPeer(CLOSED.to_owned()),
+            Ok(Some(Err(error))) => return Ended::ByPeer(describe(&error)),
             Ok(Some(Ok(frame))) => frame,
         };
         match Frame::decode(&frame, !core.is_near) {
-            Ok(Frame::Close(reason)) => return (format!("by the peer: {reason}"), false),
+            Ok(Frame::Close(reason)) => return Ended::ByPeer(format!("by the peer: {reason}")),
             Ok(frame) => {
                 if let Err(reason) = core.receive(frame) {
-                    return (reason, true);
+                    return Ended::Fault(reason);
                 }
             }
-            Err(reason) => return (reason, true),
+            Err(reason) => return Ended::Fault(reason),
         }
     }
 }

@@ -182,8 +182,20 @@ impl Core {
         }
     }
 
-    /// Closes the tunnel; the first reason counts.
+    /// Closes the tunnel; the first reason counts. Streams end with an error.
     pub fn close(&self, reason: impl Into<String>) {
+        if !self.leave(reason) {
+            return;
+        }
+        self.lost.cancel();
+        for (_, link) in self.present().iter().filter(|(_, link)| !link.is_over()) {
+            link.reset();
+        }
+    }
+
+    /// Closes the tunnel, which the peer has closed: it ends or resets the connections of streams, too,
+    /// and all data before that can be read. Returns whether it was open.
+    pub fn leave(&self, reason: impl Into<String>) -> bool {
         let closes = self.closed.send_if_modified(|closed| {
             let open = closed.is_none();
             if open {
@@ -193,13 +205,11 @@ impl Core {
         });
         if closes {
             self.paths().end();
-            self.lost.cancel();
         }
-        let (idle, opened) = (
-            self.idle.lock().split_off(0),
-            self.opened.lock().split_off(0),
-        );
+        let idle = self.idle.lock().split_off(0);
+        let opened = self.opened.lock().split_off(0);
         drop((idle, opened));
+        closes
     }
 
     /// Closes the tunnel and sends the peer the reason.

@@ -82,7 +82,7 @@ impl Link {
             lost,
             is_stalled: AtomicBool::new(false),
             has_moved: AtomicBool::new(true),
-            halves: Default::default(),
+            halves: [true; 2].map(AtomicBool::new),
             dropped: AtomicUsize::new(0),
         });
         core.watch(number, &link);
@@ -130,7 +130,7 @@ impl Link {
     /// has ended.
     fn release(self: &Arc<Link>) {
         let is_last = self.dropped.fetch_add(1, Ordering::AcqRel) == 1;
-        if is_last && self.has_ended(READ) && self.has_ended(WRITTEN) {
+        if is_last && self.is_over() {
             self.core.recycle(self.clone());
         }
     }
@@ -155,6 +155,11 @@ impl Link {
         }
     }
 
+    /// Whether both halves have ended.
+    pub fn is_over(&self) -> bool {
+        self.has_ended(READ) && self.has_ended(WRITTEN)
+    }
+
     /// Ends the connection by a reset, with what it has not sent.
     pub fn reset(&self) {
         self.core.retire(self.number, Some(&self.socket));
@@ -164,7 +169,10 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.reset();
+        match self.is_over() {
+            true => self.core.retire(self.number, Some(&self.socket)),
+            false => self.reset(),
+        }
     }
 }
 

@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use tracing::debug;
@@ -16,6 +15,9 @@ use crate::wire::{Head, Reply};
 
 /// Longest time to open a stream, while far has as many as it allows.
 const OPEN: Duration = Duration::from_secs(5);
+
+/// Time within which a tunnel is closed whose stream has failed because its peer was killed.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// Failure to open a stream in a tunnel.
 pub enum Failure {
@@ -58,7 +60,10 @@ pub async fn request(
             Ok(stream) => return Ok(stream),
             Err(Failure::Refused(reply)) => return Err(reply),
             // A connection that waited for its use may have ended alone.
-            Err(Failure::Lost) => lost = tunnel.closed().now_or_never().map(|_| tunnel.clone()),
+            Err(Failure::Lost) => {
+                let closed = timeout(GRACE, tunnel.closed()).await;
+                lost = closed.is_ok().then_some(tunnel);
+            }
         }
     }
     shared.counters.refused_no_tunnel.increment();

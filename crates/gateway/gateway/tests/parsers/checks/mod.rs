@@ -48,12 +48,6 @@ impl<'a> Input<'a> {
         let [low, high] = [(); 2].map(|()| self.byte().unwrap_or_default());
         u16::from_le_bytes([low, high])
     }
-
-    /// The next bytes, as many as there are.
-    fn bytes(&mut self, length: usize) -> &'a [u8] {
-        let length = length.min(self.0.len());
-        self.0.split_off(..length).unwrap_or_default()
-    }
 }
 
 /// The head of a stream: what was read is written and read the same.
@@ -82,7 +76,10 @@ fn tunnel_frame(bytes: &[u8]) {
                 break;
             };
             let again = frame::Frame::decode(&read.encode(is_near), is_near);
-            assert_eq!(again.as_ref(), Ok(&read));
+            match read {
+                frame::Frame::Close(reason) => assert!(!reason.contains(['\n', '\u{1b}'])),
+                read => assert_eq!(again, Ok(read)),
+            }
         }
     }
 }
