@@ -1,6 +1,6 @@
 //! Sockets of a tunnel: Multipath TCP, or TCP where the kernel has none.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -154,13 +154,25 @@ impl AsyncWrite for Shared {
         cx: &mut Task<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Task<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.0.poll_write_ready(cx))?;
-            match self.0.try_write(bytes) {
+            match self.0.try_write_vectored(parts) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 written => return Poll::Ready(written),
             }
         }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Task<'_>) -> Poll<io::Result<()>> {
