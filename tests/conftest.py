@@ -162,10 +162,8 @@ def interrupt(command: Sequence[object], begun: Callable[[], bool]) -> tuple[int
 def blank_report(**fields: Any) -> Report:
     """A report of a paper without a word, but for the fields given."""
     words = dict.fromkeys(("paper", "name", "title", "source", "summary", "command"), "")
-    words["average"] = "mean"
-    lists = {key: [] for key in ("authors", "items", "assumed", "errata", "seeds", "statements")}
-    keys = ("labels", "algorithms", "theory", "choices", "scenarios", "networks", "versions")
-    maps = {key: {} for key in keys}
+    lists = {key: [] for key in ("authors", "items", "seeds", "statements")}
+    maps = {key: {} for key in ("algorithms", "errata", "scenarios", "networks", "versions")}
     return Report(**{**words, **lists, **maps, **fields})
 
 
@@ -216,7 +214,6 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     (tiny / "published.toml").write_text(
         """
-        [paper]
         name = "Tiny paper"
         title = "Tiny"
         source = "nowhere"
@@ -225,12 +222,12 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         [items.table]
         title = "A table"
         place = "On a table"
-        [items.table.mbps]
+        [items.table.printed.mbps]
         published = { "slow.lia" = 0.001, "fast.lia" = 1000 }
         [items.other]
         title = "Another"
         place = "Beside it"
-        [items.other.mbps]
+        [items.other.printed.mbps]
         repeats = true
         published = { "C.fast.lia" = 1000 }
         """

@@ -11,20 +11,20 @@ from anabranch.papers import folder, reproduce
 MISTAKES = {
     # --- structure
     "file": ("claims", "[choices.queue]", "[choices", "tiny/claims.toml: "),
-    "key": ("experiments", "[quick]", "[quickly]", "quickly: unknown key, expected one of seeds, "),
+    "key": ("experiments", "[quick]", "[quickly]", "quickly: unknown key, expected one of title, "),
     "near": (
         "experiments",
         'flow = "multipath" }]',
         'flow = "multipath", grup = 1 }]',
         "items.table.measures[0].grup: unknown key, expected one of flow, from_s, to_s, metric, "
-        "quantity, group, cases, case, during (did you mean group?)",
+        "group, cases, case, during, quantity (did you mean group?)",
     ),
     "misspelt": (
         "experiments",
         'quantity = "user_goodput_mbps"',
         'quantiy = "user_goodput_mbps"',
-        "items.table.measures[0].quantiy: unknown key, expected one of metric, quantity, group, "
-        "cases, case, during (did you mean quantity?)",
+        "items.table.measures[0].quantiy: unknown key, expected one of metric, group, cases, "
+        "case, during, quantity (did you mean quantity?)",
     ),
     "missing": (
         "experiments",
@@ -237,13 +237,13 @@ MISTAKES = {
         "published",
         '"slow.lia" = 0.001',
         '"slow.lia" = "0.001"',
-        'items.table.mbps.published."slow.lia": expected a number, got "0.001"',
+        'items.table.printed.mbps.published."slow.lia": expected a number, got "0.001"',
     ),
     "theory": (
         "published",
         "repeats = true",
         "repeats = true\n        theory.best.C = 1",
-        "items.other.mbps.theory: unknown 'best', expected none",
+        "items.other.printed.mbps.theory: unknown 'best', expected none",
     ),
     "erratum": ("errata", "[errata]", "[errata.e1]", "errata.e1.place: missing"),
 }
@@ -275,7 +275,7 @@ def test_a_mistake_is_one_line_with_file_key_and_what_is_expected(tiny: Path, mi
         (
             "experiments_more.toml",
             "quick.seeds = [1]",
-            "quick: is in another file, too: give it once",
+            "quick.seeds: is in another file, too: give it once",
         ),
         ("errata.toml", None, "No such file or directory"),
     ],

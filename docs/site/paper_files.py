@@ -9,65 +9,59 @@ from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from tables import cell
 
-from anabranch.papers.entries.checks import Check
-from anabranch.papers.entries.claims import Choice, Claims, Stated
-from anabranch.papers.entries.experiments import (
+from anabranch.papers.checks import Check
+from anabranch.papers.figures import Figure, Line
+from anabranch.papers.suite import (
     Agreed,
     Algorithm,
     Assumed,
+    Choice,
     Drop,
-    Experiment,
-    Experiments,
+    Erratum,
     Group,
+    Item,
     Measure,
+    Metric,
+    Paper,
     Predictions,
     Quick,
+    Stated,
 )
-from anabranch.papers.entries.figures import Figure, Line
-from anabranch.papers.entries.published import About, Erratum, Metric, Printed, Published
 from anabranch.quantities import QUANTITIES
 from anabranch.typed_toml import Where, in_order
 
-FILES: dict[str, dict[str, type]] = {
-    "experiments.toml": {
-        "the file": Experiments,
-        "[quick]": Quick,
-        "[groups.NAME]": Group,
-        "[groups.NAME.algorithms.LABEL]": Algorithm,
-        "[items.ID]": Experiment,
-        "[[items.ID.measures]]": Measure,
-        "[[items.ID.drops]]": Drop,
-        "[[items.ID.figures.lines]]": Line,
-        "[predictions]": Predictions,
-        "[agreement]": Agreed,
-        "[[assumed]]": Assumed,
-    },
-    "published.toml": {
-        "the file": Published,
-        "[paper]": About,
-        "[items.ID]": Printed,
-        "[items.ID.METRIC]": Metric,
-    },
-    "errata.toml": {"[errata.ID]": Erratum},
-    "claims.toml": {"the file": Claims, "[claims.ID]": Stated, "[choices.NAME]": Choice},
+TABLES: dict[str, type] = {
+    "the files": Paper,
+    "[quick]": Quick,
+    "[groups.NAME]": Group,
+    "[groups.NAME.algorithms.LABEL]": Algorithm,
+    "[items.ID]": Item,
+    "[items.ID.printed.METRIC]": Metric,
+    "[[items.ID.measures]]": Measure,
+    "[[items.ID.drops]]": Drop,
+    "[[items.ID.figures.lines]]": Line,
+    "[claims.ID]": Stated,
+    "[choices.NAME]": Choice,
+    "[errata.ID]": Erratum,
+    "[predictions]": Predictions,
+    "[agreement]": Agreed,
+    "[[assumed]]": Assumed,
 }
-"""The types of the tables in each file."""
+"""The types of the tables of a paper's files."""
 
 INTRODUCTION = """# A paper's files
 
 The keys of the files in a folder of `papers/` ([how a paper is described](../../papers/README.md)),
-from the types that read them. A key in bold is required. Studies and the judge measure the same
-[quantities](#quantities).
+which are read as one, from the types that read them. A key in bold is required. Studies and the
+judge measure the same [quantities](#quantities).
 """
 
 
 def page() -> str:
-    """Every file with its tables, then figures, checks and quantities."""
-    text = INTRODUCTION
-    for file, types in FILES.items():
-        text += f"\n## {file}\n"
-        for place, kind in types.items():
-            text += f"\n**{place}**: {cell(kind.__doc__ or '')}\n\n{_table(kind)}"
+    """Every table, then figures, checks and quantities."""
+    text = INTRODUCTION + "\n## Tables\n"
+    for place, kind in TABLES.items():
+        text += f"\n**{place}**: {cell(kind.__doc__ or '')}\n\n{_table(kind)}"
     text += (
         "\n## Figures\n\nA figure of `[[items.ID.figures]]` has a `kind`, and maybe a `title`.\n"
     )
@@ -99,7 +93,7 @@ def keys(kind: Any) -> Iterator[tuple[str, bool, str]]:
     for one in in_order(kind):
         if hints[one.name] is Where or get_origin(hints[one.name]) is ClassVar:
             continue
-        if "key" in one.metadata:
+        if one.metadata.keys() & {"key", "given"}:
             continue
         required = one.default is MISSING and one.default_factory is MISSING
         name = "every other key" if "rest" in one.metadata else one.name.rstrip("_")

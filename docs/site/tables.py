@@ -84,7 +84,10 @@ def _leaves(path: str, node: dict[str, Any], whole: dict[str, Any]) -> list[Row]
         elif "$ref" in variant or "properties" in variant:
             below += _leaves(path, variant, whole)
     if constants:
-        values = "; ".join(f'`"{it["const"]}"`: {it["description"]}' for it in constants)
+        said = [": " + it["description"] if "description" in it else "" for it in constants]
+        values = "; ".join(
+            f'`"{it["const"]}"`{words}' for it, words in zip(constants, said, strict=True)
+        )
         described = f"{node.get('description', '')} {values}"
         below.insert(0, (path, {**node, "description": described, "type": "string"}))
     return below or [(path, node)]

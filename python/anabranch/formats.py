@@ -206,6 +206,13 @@ def latex_table(frame: "pd.DataFrame") -> str:
     return text
 
 
+def latex_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """`latex_table` of rows of text."""
+    import pandas as pd
+
+    return latex_table(pd.DataFrame(rows, columns=list(header)))
+
+
 LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",

@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from itertools import chain
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -29,13 +30,17 @@ class Where:
 
     file: str = ""
     key: str = ""
+    others: Mapping[str, "Where"] = field(default_factory=dict, compare=False, repr=False)
+    """The places of keys that are from other files, by key."""
 
     def at(self, key: str | int) -> "Where":
         """The place of a key or an index within this place."""
         if isinstance(key, int):
-            return Where(self.file, f"{self.key}[{key}]")
-        word = key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
-        return Where(self.file, f"{self.key}.{word}".lstrip("."))
+            whole = f"{self.key}[{key}]"
+        else:
+            word = key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
+            whole = f"{self.key}.{word}".lstrip(".")
+        return self.others.get(whole) or Where(self.file, whole, self.others)
 
     def error(self, message: str) -> ScenarioError:
         """An error of one line that names this place."""
@@ -75,24 +80,44 @@ KEY = {"key": True}
 """The metadata of a field that gets the name of its table in a table of tables."""
 
 
-def read_files(kind: type[Entry], folder: Path, name: str) -> Entry:
-    """`name.toml` and its continuations `name_*.toml`: tables are merged, lists are joined.
+def read_files(kind: type[Entry], folder: Path, *names: str) -> Entry:
+    """The files `name.toml` and `name_*.toml` as one: tables are merged, lists at the top joined.
 
     Raises `ScenarioError`, whose message is one line that names file and key.
     """
-    files = [folder / f"{name}.toml", *sorted(folder.glob(f"{name}_*.toml"))]
-    values: dict[str, Any] = {}
-    for file in files:
-        where = Where(f"{folder.name}/{file.name}")
+    each = ([folder / f"{name}.toml", *sorted(folder.glob(f"{name}_*.toml"))] for name in names)
+    whole: dict[str, Any] = {}
+    others: dict[str, Where] = {}
+    for file in chain(*each):
+        where = Where(f"{folder.name}/{file.name}", others=others)
         try:
             data = tomllib.loads(file.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise where.error(str(reason)) from error
-        for key, value in _fields(kind, data, where).items():
-            values[key] = _joined(values.get(key), value, where.at(key))
-    made: Entry = _made(kind, values, Where(f"{folder.name}/{files[0].name}"))
+        _merge(whole, data, where, others)
+    first = f"{names[0]}.toml" if len(names) == 1 else "*.toml"
+    made: Entry = read(kind, whole, Where(f"{folder.name}/{first}", others=others))
     return made
+
+
+def _merge(
+    whole: dict[str, Any], table: Mapping[str, Any], where: Where, others: dict[str, Where]
+) -> None:
+    """Add a file's table to those of files before it; `others` gets the places of its keys."""
+    for key, value in table.items():
+        at = Where(where.file, where.at(key).key, others)
+        before = whole.get(key)
+        if before is None:
+            whole[key], others[at.key] = value, at
+        elif isinstance(before, dict) and isinstance(value, dict):
+            _merge(before, value, at, others)
+        elif isinstance(before, list) and isinstance(value, list) and not where.key:
+            for i in range(len(value)):
+                others[f"{at.key}[{len(before) + i}]"] = Where(at.file, f"{at.key}[{i}]")
+            before += value
+        else:
+            raise at.error("is in another file, too: give it once")
 
 
 def read(kind: Any, value: Any, where: Where, name: str = "") -> Any:
@@ -252,18 +277,3 @@ def _unexpected(wanted: str, value: Any, where: Where) -> ScenarioError:
     except ScenarioError:  # such as a date
         got = str(value)
     return where.error(f"expected {wanted}, got {got}")
-
-
-def _joined(before: Any, value: Any, where: Where) -> Any:
-    """Two files' values of one key."""
-    match before, value:
-        case (None, _):
-            return value
-        case (Mapping(), Mapping()):
-            for key in before.keys() & value.keys():
-                raise where.at(key).error("is in another file, too: give it once")
-            return {**before, **value}
-        case (tuple(), tuple()):
-            return before + value
-        case _:
-            raise where.error("is in another file, too: give it once")

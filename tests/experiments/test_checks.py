@@ -43,10 +43,6 @@ def test_the_operations_of_every_rule_per_packet_are_counted() -> None:
         assert (found.result == "not tested") == row["delay_based"], found.says
 
 
-def test_a_rule_per_round_has_no_decision_per_packet() -> None:
-    assert counted("wvegas").result == "not tested"
-
-
 def test_more_operations_than_the_bound_fail() -> None:
     assert counted("reno", replace(ITEM, at_most=2.0)).result == "holds"
     assert counted("reno", replace(ITEM, at_most=1.0)).result == "fails"

@@ -94,6 +94,19 @@ def test_a_scalable_rule_has_accurate_ecn_in_each_item(rule: str, accurate: bool
                 assert ('ecn = "accurate"' in scenario.to_folder()[0]) == accurate
 
 
+def test_l4s_is_asked_beside_both_kinds_of_flows_in_each_queue_that_marks() -> None:
+    suite = suited(folder.open_judge(), Subject.of("lia"))
+    found = set()
+    for network in networks(suite, "l4s", quick=False):
+        plain = network.scenario.network()
+        (link,), (_, victim) = plain["links"], plain["flows"]
+        found.add((link["queue"], victim["algorithm"]))
+        for cell in (*network.rules.values(), *network.references.values()):
+            assert 'ecn = "accurate"' in cell.scenario.to_folder()[0], "without it dctcp is Reno"
+    queues, kinds = ("dualpi2", "fq_codel", "pie", "red"), ("reno", "dctcp")
+    assert found == {(queue, kind) for queue in queues for kind in kinds}
+
+
 def packets(values: dict) -> int:
     found: int = settings(values)["links.bottleneck.queue"]["drop_tail"]["packets"]
     return found

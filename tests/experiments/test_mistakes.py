@@ -41,19 +41,6 @@ STUDIES = {
 }
 
 
-@pytest.mark.parametrize(("old", "new", "message"), STUDIES.values(), ids=STUDIES)
-def test_a_mistake_in_a_study_is_one_line_with_file_and_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
-) -> None:
-    assert STUDY.count(old) >= 1
-    write(tmp_path, monkeypatch, STUDY.replace(old, new, 1))
-    with pytest.raises(ScenarioError) as raised:
-        folder.open_study("tiny")
-    assert str(raised.value).startswith("tiny/study.toml: ")
-    assert message in str(raised.value)
-    assert "\n" not in str(raised.value)
-
-
 LATER = 'not_tested = { text = "there are none", key = "flows.*.receiver" }'
 ITEMS = {
     "quantity": ('"link_utilization"', '"link_use"', "items.box.measures.use.quantity: unknown 'l"),
@@ -72,14 +59,22 @@ ITEMS = {
 }
 
 
-@pytest.mark.parametrize(("old", "new", "message"), ITEMS.values(), ids=ITEMS)
-def test_a_mistake_in_an_item_is_one_line_with_its_place(
-    old: str, new: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+MISTAKES = {
+    **{f"study: {name}": (STUDY, *mistake) for name, mistake in STUDIES.items()},
+    **{f"judge: {name}": (JUDGE, *mistake) for name, mistake in ITEMS.items()},
+}
+
+
+@pytest.mark.parametrize(("text", "old", "new", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_in_a_suite_is_one_line_with_file_and_key(
+    text: str, old: str, new: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert old in JUDGE
-    write_judge(tmp_path, monkeypatch, JUDGE.replace(old, new, 1))
+    assert old in text
+    make = write if text is STUDY else write_judge
+    make(tmp_path, monkeypatch, text.replace(old, new, 1))
     with pytest.raises(ScenarioError) as raised:
-        folder.open_judge()
+        folder.open_study("tiny") if text is STUDY else folder.open_judge()
+    assert text is not STUDY or str(raised.value).startswith("tiny/study.toml: ")
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -98,8 +93,3 @@ def test_a_name_that_a_scenario_lacks_is_found_before_the_first_run(
     with pytest.raises(ScenarioError) as raised:
         outcome.planned(folder.open_study("tiny"), ["lia"], "sim", True)
     assert message in str(raised.value)
-
-
-def test_an_unknown_study_is_named_with_those_that_exist() -> None:
-    with pytest.raises(ScenarioError, match=r"unknown study 'shard'.*did you mean shared\?"):
-        folder.open_study("shard")

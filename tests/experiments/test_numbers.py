@@ -11,8 +11,11 @@ from anabranch.experiments.networks import Network
 from anabranch.experiments.numbers import Answer, Number
 from anabranch.experiments.suite import Bound, Case, Item, Measure
 
-LOSS = Measure("link_loss_probability", "loss"), Bound("m", "why", at_most_of=2.0, at_most=0.01)
-GOODPUT = Measure("user_goodput_mbps", "goodput"), Bound("m", "why", at_least_of=0.8)
+LOSS = (
+    Measure("loss", quantity="link_loss_probability"),
+    Bound("m", "why", at_most_of=2.0, at_most=0.01),
+)
+GOODPUT = Measure("goodput", quantity="user_goodput_mbps"), Bound("m", "why", at_least_of=0.8)
 BOUNDS = (GOODPUT[1],)
 ITEM = Item("?", cases={"small": Case(), "large": Case()}, bounds=BOUNDS)
 NAN = math.nan

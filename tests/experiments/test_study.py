@@ -16,12 +16,14 @@ from anabranch.scenario import ScenarioError, rules
 from conftest import Anabranch
 from experiments.tiny import STUDY, write
 
-EIGHT = [
+STUDIES = [
     "applications",
     "bdp",
     "carriers",
     "dynamics",
+    "l4s",
     "loss",
+    "pooling",
     "satellite",
     "schedulers",
     "shared",
@@ -100,15 +102,6 @@ def test_a_record_has_a_cell_per_number_and_the_verdict_where_it_is_judged(
         assert verdict == ([verdicts[cell["rule"]]] if judged else [])
 
 
-def test_a_directory_with_files_is_refused_before_a_run(tiny: Path, anabranch: Anabranch) -> None:
-    (tiny / "out" / "tiny").mkdir(parents=True)
-    (tiny / "out" / "tiny" / "mine").write_text("")
-    run = anabranch("study", "tiny", "--rules", "lia", "--out", tiny / "out")
-    assert run.returncode == 2
-    assert "the directory is not empty" in run.stderr
-    assert run.stdout == ""
-
-
 def test_a_case_of_some_backends_is_left_out_on_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,19 +113,6 @@ def test_a_case_of_some_backends_is_left_out_on_the_others(
     assert titles["quic"] == ["share, 1 TCP", "share, 2 TCP", "goodput over alone"]
     assert titles["sim"] == ["share, 1 TCP", "goodput over alone"]
     assert not found["sim"].failures
-
-
-def test_what_is_stored_does_not_run_again(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = outcome.study("tiny", ["lia"], quick=True, store=tiny / "kept")
-
-    def never(*_: object) -> bytes:
-        raise AssertionError("it runs again")
-
-    monkeypatch.setattr("anabranch.sweeps.execute.run_point", never)
-    again = outcome.study("tiny", ["lia"], quick=True, store=tiny / "kept")
-    pd.testing.assert_frame_equal(first.rows, again.rows)
-    with pytest.raises(AssertionError, match="it runs again"):
-        outcome.study("tiny", ["olia"], quick=True, store=tiny / "kept")
 
 
 def test_a_new_rule_of_the_table_joins(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +148,7 @@ def test_the_list_names_question_backends_sources_and_what_is_missing(
     anabranch: Anabranch,
 ) -> None:
     listed = json.loads(anabranch("study", "list", "--json").stdout)
-    assert [one["study"] for one in listed] == EIGHT
+    assert [one["study"] for one in listed] == STUDIES
     for one in listed:
         assert one["question"].endswith("?")
         assert one["sources"]
@@ -195,7 +175,7 @@ def test_an_unclear_choice_is_one_line_with_a_remedy(
     assert "expected" in run.stderr
 
 
-@pytest.mark.parametrize("name", EIGHT)
+@pytest.mark.parametrize("name", STUDIES)
 @pytest.mark.parametrize("quick", [True, False])
 def test_every_scenario_of_a_study_is_valid(name: str, quick: bool) -> None:
     study = folder.open_study(name)
@@ -210,7 +190,7 @@ def test_every_scenario_of_a_study_is_valid(name: str, quick: bool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EIGHT)
+@pytest.mark.parametrize("name", STUDIES)
 def test_every_study_measures_and_draws(name: str) -> None:
     found = outcome.study(name, ["reno", "lia"], quick=True)
     assert not found.failures

@@ -18,7 +18,7 @@ def olia_frame(factor: float = 1.0, spread: float = 1e-4) -> pd.DataFrame:
     rows = [
         {"item": id, "metric": metric, "case": case, "seed": seed, "value": value * factor * by}
         for id, item in folder.open_paper("olia").items.items()
-        for metric, printed in item.metrics.items()
+        for metric, printed in item.printed.items()
         for case, value in printed.published.items()
         for seed, by in ((1, 1 - spread), (2, 1 + spread))
     ]

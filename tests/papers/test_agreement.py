@@ -18,7 +18,7 @@ def test_only_the_named_cases_run_with_the_values_all_backends_share():
     paper = narrowed(open_paper("olia"), {})
     assert paper.agreement
     named = tuple(case.removeprefix("C.") for case in paper.agreement.items["table6"])
-    assert [measure.cases for measure in paper.items["table6"].measures] == [named, named]
+    assert [measure.cases for measure in paper.items["table6"].taken] == [named, named]
     (lia,) = [setup for setup in paper.groups["C"].setups() if setup.case == "n1_10.lia"]
     # LIA's own value in this paper is 2.
     assert lia.overrides["tcp.min_ssthresh_packets"] == 1
@@ -39,7 +39,7 @@ def test_overrides_take_precedence_over_the_papers_own_values():
 
 def test_an_unknown_backend_is_refused_before_any_run(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[str] = []
-    monkeypatch.setattr(agreement, "_measure", lambda _, paper, backend, *__: runs.append(backend))
+    monkeypatch.setattr(agreement, "_measured", lambda paper, backend, *_: runs.append(backend))
     with pytest.raises(ScenarioError, match="unknown backend 'typo': expected one of sim"):
         agreement.agree("olia", ["sim", "typo"])
     assert runs == []

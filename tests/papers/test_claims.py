@@ -1,13 +1,17 @@
-"""The checks of claims and their verdicts, on hand-made numbers."""
+"""The checks of claims and their verdicts, with and without seeds, on hand-made numbers."""
 
+import math
+
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import ScenarioError
-from anabranch.papers.entries.checks import Check
-from anabranch.papers.judge import Judgement
-from anabranch.papers.judge import judge as judge_check
+from anabranch.papers.checks import Check
+from anabranch.papers.judge import Claim, Spread
+from anabranch.papers.judge import judge as judge_claim
+from anabranch.papers.suite import Stated
 from anabranch.statements.statement import Statement
 from anabranch.typed_toml import Where, read
 
@@ -17,15 +21,15 @@ NUMBERS = {
 }
 
 
-def judge(check: dict, numbers: dict, statements: list[Statement] | None = None) -> Judgement:
+def judge(check: dict, numbers: dict, statements: list[Statement] | None = None) -> Claim:
     """The judgement of a check as it stands in a `claims.toml`."""
     parsed = read(Check, check, Where("p/claims.toml", "claims[0].check"))
-    return judge_check(parsed, numbers, statements or [])
+    return judge_claim(Stated("c", "t", "", parsed), numbers, statements or [])
 
 
 RISING = {"type": "order", "metric": "rate"}
 FALLING = {**RISING, "cases": ["high", "mid"]}  # from 0.94 to 0.7 is a decrease of 25.5 %
-DOWN = {"type": "monotone", "metric": "rate", "cases": ["high", "mid", "low"]}
+DOWN = {"type": "order", "metric": "rate", "cases": ["high", "mid", "low"]}
 SEVEN = {"type": "ratio", "metric": "rate", "num": "mid", "den": "goal"}  # 0.7 / 1.0
 # 0.4 / 0.05 = 8
 EIGHT = {"type": "ratio", "metric": "rate", "num": "low", "den": "low", "den_metric": "loss"}
@@ -35,38 +39,44 @@ NEAR = {"type": "close", "metric": "rate", "case": "mid", "target": 0.75}
 # From 1.0: high is 0.06 away, mid 0.3.
 TO_GOAL = {"type": "closer", "metric": "rate", "target_case": "goal"}
 
-VERDICTS: dict[str, tuple[dict, str]] = {
-    "an order may have equal neighbours": (
-        {**RISING, "cases": ["low", "mid", "mid", "high"]},
-        "holds",
-    ),
-    "an order ends with a decrease": ({**RISING, "cases": ["low", "high", "mid"]}, "fails"),
-    "an order begins with a decrease": ({**RISING, "cases": ["mid", "low", "high"]}, "fails"),
-    "a decrease beyond the slack": ({**FALLING, "slack_rel": 0.25}, "fails"),
-    "a decrease within the slack": ({**FALLING, "slack_rel": 0.26}, "holds"),
-    "monotone in the given direction": ({**DOWN, "direction": "decreasing"}, "holds"),
-    "monotone in the other direction": ({**DOWN, "direction": "increasing"}, "fails"),
-    "a ratio at both ends of its band": ({**SEVEN, "min": 0.7, "max": 0.7}, "holds"),
-    "a ratio above its band": ({**SEVEN, "max": 0.69}, "fails"),
-    "a ratio below its band": ({**SEVEN, "min": 0.71}, "fails"),
-    "a ratio to another metric": ({**EIGHT, "min": 7.9, "max": 8.1}, "holds"),
-    "a ratio to another metric, above": ({**EIGHT, "max": 7.9}, "fails"),
-    "a ratio to zero": ({**SEVEN, "den": "zero", "min": 1}, "not comparable"),
-    "a range": ({**MID, "min": 0.6, "max": 0.8}, "holds"),
-    "above a range": ({**MID, "max": 0.6}, "fails"),
-    "close": ({**NEAR, "tol_rel": 0.07}, "holds"),
-    "not close": ({**NEAR, "tol_rel": 0.06}, "fails"),
-    "close by the larger tolerance": ({**NEAR, "tol_rel": 0.06, "tol_abs": 0.051}, "holds"),
-    "closer": ({**TO_GOAL, "case": "high", "other": "mid"}, "holds"),
-    "farther": ({**TO_GOAL, "case": "mid", "other": "high"}, "fails"),
-    "as near": ({**TO_GOAL, "case": "mid", "other": "mid"}, "fails"),
+VERDICTS: dict[str, dict[str, dict]] = {
+    "holds": {
+        "an order may have equal neighbours": {**RISING, "cases": ["low", "mid", "mid", "high"]},
+        "a decrease within the slack": {**FALLING, "slack_rel": 0.26},
+        "an order in the given direction": {**DOWN, "direction": "decreasing"},
+        "a ratio at both ends of its band": {**SEVEN, "min": 0.7, "max": 0.7},
+        "a ratio to another metric": {**EIGHT, "min": 7.9, "max": 8.1},
+        "a range": {**MID, "min": 0.6, "max": 0.8},
+        "close": {**NEAR, "tol_rel": 0.07},
+        "close by the larger tolerance": {**NEAR, "tol_rel": 0.06, "tol_abs": 0.051},
+        "closer": {**TO_GOAL, "case": "high", "other": "mid"},
+    },
+    "fails": {
+        "an order ends with a decrease": {**RISING, "cases": ["low", "high", "mid"]},
+        "an order begins with a decrease": {**RISING, "cases": ["mid", "low", "high"]},
+        "a decrease beyond the slack": {**FALLING, "slack_rel": 0.25},
+        "an order in the other direction": {**DOWN, "direction": "increasing"},
+        "a ratio above its band": {**SEVEN, "max": 0.69},
+        "a ratio below its band": {**SEVEN, "min": 0.71},
+        "a ratio to another metric, above": {**EIGHT, "max": 7.9},
+        "above a range": {**MID, "max": 0.6},
+        "not close": {**NEAR, "tol_rel": 0.06},
+        "farther": {**TO_GOAL, "case": "mid", "other": "high"},
+        "as near": {**TO_GOAL, "case": "mid", "other": "mid"},
+    },
+    "not comparable": {
+        "a ratio to zero": {**SEVEN, "den": "zero", "min": 1},
+        "a ratio to a number that is missing": {**SEVEN, "den_metric": "loss", "min": 0},
+        "an order with a number that is missing": {**RISING, "cases": ["low", "absent"]},
+        "a range of a metric that is missing": {**MID, "metric": "absent", "min": 0},
+    },
 }
 
 
-@pytest.mark.parametrize("case", VERDICTS)
-def test_a_check_of_hand_made_numbers_has_this_verdict(case: str) -> None:
-    check, verdict = VERDICTS[case]
-    assert judge(check, NUMBERS).verdict == verdict
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_a_check_of_hand_made_numbers_has_this_verdict(verdict: str) -> None:
+    for name, check in VERDICTS[verdict].items():
+        assert judge(check, NUMBERS).verdict == verdict, name
 
 
 @pytest.mark.parametrize(
@@ -76,6 +86,7 @@ def test_a_check_of_hand_made_numbers_has_this_verdict(case: str) -> None:
         ({**DOWN, "direction": "decreasing"}, "high 0.94 ≥ mid 0.7 ≥ low 0.4"),
         ({**SEVEN, "min": 0.6}, "mid / goal = 0.7 / 1 = 0.7, expected at least 0.6"),
         ({**MID, "max": 0.6}, "mid = 0.7, expected at most 0.6"),
+        ({**MID, "case": "absent", "max": 0.6}, "no number for rate of absent"),
         ({**NEAR, "tol_rel": 0.07}, "mid = 0.7, expected 0.75 ± 7%, -6.7%"),
     ],
 )
@@ -144,63 +155,28 @@ def test_text_needs_human_judgement_and_shows_its_note() -> None:
     assert (judgement.verdict, judgement.because) == ("needs human judgement", "see figure 3")
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        {"type": "order", "metric": "rate", "cases": ["low", "absent"]},
-        {"type": "range", "metric": "absent", "case": "low", "min": 0},
-        {
-            "type": "ratio",
-            "metric": "rate",
-            "num": "low",
-            "den": "high",
-            "den_metric": "loss",
-            "min": 0,
-        },
-    ],
-)
-def test_a_missing_number_makes_a_claim_not_comparable(check: dict) -> None:
-    judgement = judge(check, NUMBERS)
-    assert judgement.verdict == "not comparable"
-    assert judgement.because.startswith("no number for ")
-
-
 def test_a_number_that_is_nan_is_not_comparable() -> None:
     check = {"type": "range", "metric": "rtt", "case": "a", "max": 1}
     assert judge(check, {"rtt": {"a": float("nan")}}).verdict == "not comparable"
 
 
+LOW = {"type": "range", "metric": "rate", "case": "low"}
+BOTH = {**RISING, "cases": ["low", "mid"]}
+
+
 @pytest.mark.parametrize(
     ("check", "says"),
     [
-        ({"type": "ordre"}, "type: unknown 'ordre', expected one of order, monotone, "),
-        ({"metric": "rate"}, "type: missing, expected one of order, monotone, "),
-        (
-            {"type": "range", "metric": "rate", "case": "low", "minn": 0},
-            "minn: unknown key, expected one of metric, case, min, max (did you mean min?)",
-        ),
+        ({"type": "ordre"}, "type: unknown 'ordre', expected one of order, ratio, "),
+        ({"metric": "rate"}, "type: missing, expected one of order, ratio, "),
+        ({**LOW, "minn": 0}, "minn: unknown key, expected one of metric, case, min"),
         ({"type": "range", "metric": "rate", "min": 0}, "case: missing"),
-        ({"type": "range", "metric": "rate", "case": "low"}, "min: missing: a band needs min or"),
-        (
-            {"type": "range", "metric": "rate", "case": "low", "min": 2, "max": 1},
-            "min: expected at most max, 1, got 2",
-        ),
-        (
-            {"type": "close", "metric": "rate", "case": "low", "target": "1"},
-            'target: expected a number, got "1"',
-        ),
-        (
-            {"type": "order", "metric": "rate", "cases": ["low"]},
-            "cases: expected at least two cases, got 1",
-        ),
-        (
-            {"type": "monotone", "metric": "rate", "cases": ["low", "mid"], "direction": "up"},
-            "direction: unknown 'up', expected one of increasing, decreasing",
-        ),
-        (
-            {"type": "order", "metric": "rate", "cases": ["low", 2]},
-            "cases[1]: expected a string, got 2",
-        ),
+        (LOW, "min: missing: a band needs min or"),
+        ({**LOW, "min": 2, "max": 1}, "min: expected at most max, 1, got 2"),
+        ({**NEAR, "target": "1"}, 'target: expected a number, got "1"'),
+        ({**RISING, "cases": ["low"]}, "cases: expected at least two cases, got 1"),
+        ({**BOTH, "direction": "up"}, "direction: unknown 'up', expected one of increasing, decr"),
+        ({**RISING, "cases": ["low", 2]}, "cases[1]: expected a string, got 2"),
     ],
 )
 def test_a_wrong_check_is_refused_with_its_file_and_key(check: dict, says: str) -> None:
@@ -218,7 +194,7 @@ def test_sorted_cases_are_in_order_and_reversed_ones_decrease(values: dict[str, 
     cases = sorted(values, key=values.__getitem__)
     numbers = {"m": values}
     up = {"type": "order", "metric": "m", "cases": cases}
-    down = {"type": "monotone", "metric": "m", "cases": cases[::-1], "direction": "decreasing"}
+    down = {"type": "order", "metric": "m", "cases": cases[::-1], "direction": "decreasing"}
     assert judge(up, numbers).verdict == judge(down, numbers).verdict == "holds"
 
 
@@ -230,3 +206,99 @@ def test_close_and_range_agree(target: float, tolerance: float, off: float) -> N
     if abs(abs(off) - tolerance) > 1e-9:  # at the very edge rounding decides
         within = judge({"type": "range", "metric": "m", "case": "a", **ends}, numbers)
         assert judge(close, numbers).verdict == within.verdict
+
+
+# With three seeds half a 95 % interval is 4.3027 standard deviations over the root of 3: 2.4841.
+APART = [1.0, 1.2, 1.4]  # mean 1.2, standard deviation 0.2, half the interval 0.4968
+
+
+def claim(check: dict, average: str = "mean", reason: str = "", **cases: list[float]) -> Claim:
+    """The claim of a check of these cases of the metric `m`, a value per seed from seed 1 on."""
+    rows = [
+        {"metric": "m", "case": case, "seed": seed, "value": value}
+        for case, values in cases.items()
+        for seed, value in enumerate(values, 1)
+    ]
+    table = pd.DataFrame(rows)
+    numbers = {"m": dict(table.groupby("case")["value"].agg(average))}
+    parsed = read(Check, {"metric": "m", **check}, Where())
+    stated = Stated("c", "t", "", parsed, not_reproduced=reason)
+    return judge_claim(stated, numbers, spread=Spread.of(table, average))
+
+
+def at_most(most: float) -> dict:
+    return {"type": "range", "case": "a", "max": most}
+
+
+def test_an_undecided_claim_says_how_many_seeds_would_decide() -> None:
+    undecided = claim(at_most(1.6), a=APART)
+    assert undecided.seeds_to_decide == 4
+    assert undecided.because == (
+        "a = 1.2, expected at most 1.6; 3 seeds do not decide, about 4 would"
+    )
+    hopeless = claim(at_most(1.2001), a=APART)
+    assert hopeless.seeds_to_decide == math.inf
+    assert hopeless.because.endswith("3 seeds do not decide, more than 1000 would")
+    assert claim(at_most(2), a=APART).seeds_to_decide is None
+
+
+def test_what_a_seed_does_to_both_cases_cancels() -> None:
+    ratio = {"type": "ratio", "num": "a", "den": "b", "min": 1.9, "max": 2.1}
+    b = [2.0, 2.5, 3.0]  # twice b is 0.1 b from each edge: 0.25, half the interval 0.124
+    assert claim(ratio, a=[4.0, 5.0, 6.0], b=b).verdict == "holds"
+    assert claim(ratio, a=[6.0, 4.0, 5.0], b=b).verdict == "undecided"
+
+
+def test_a_ratio_is_tested_without_a_quotient() -> None:
+    # b - a has the mean 0.5 and the deviation 0.05: half the interval is 0.1242, so that the ratio
+    # is above 1, though b / a would vary by a half where a is near 0.
+    ratio = {"type": "ratio", "num": "b", "den": "a", "min": 1.0}
+    assert claim(ratio, a=[0.1, 1.0, 2.0], b=[0.65, 1.5, 2.45]).verdict == "holds"
+
+
+def test_every_check_may_be_undecided() -> None:
+    near = {"a": APART, "b": [1.4, 1.25, 1.3], "c": [2.0, 2.2, 2.3]}
+    checks = [
+        {"type": "order", "cases": ["a", "b", "c"]},
+        {"type": "order", "cases": ["c", "b", "a"], "direction": "decreasing"},
+        {"type": "ratio", "num": "b", "den": "a", "min": 1.0},
+        {"type": "range", "case": "a", "min": 1.1},
+        {"type": "close", "case": "a", "target": 1.3, "tol_rel": 0.1},
+        {"type": "closer", "case": "b", "other": "a", "target_case": "c"},
+    ]
+    assert {claim(check, **near).verdict for check in checks} == {"undecided"}
+    apart = {"type": "order", "cases": ["a", "c"]}
+    assert claim(apart, **near).verdict == "holds"
+    assert claim({**apart, "cases": ["c", "a"]}, **near).verdict == "fails"
+
+
+def test_a_reason_is_shown_with_an_undecided_claim_as_it_stands() -> None:
+    undecided = claim(at_most(1.1), reason="The queue.", a=APART)
+    assert (undecided.verdict, undecided.reason) == ("undecided", "The queue.")
+    assert claim(at_most(0.5), reason="The queue.", a=APART).verdict == "not reproduced"
+    held = claim(at_most(2), reason="The queue.", a=APART)
+    assert held.reason == "Marked as not reproduced, but these runs do not show that: The queue."
+    # A mark does not make up for a missing number.
+    lost = claim({**at_most(2), "case": "b"}, reason="The queue.", a=APART)
+    assert (lost.verdict, lost.reason) == ("not comparable", held.reason)
+
+
+def test_a_median_is_decided_by_the_signs_of_its_seeds() -> None:
+    long = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 60.0]
+    assert claim(at_most(5), "median", a=long).verdict == "holds"
+    assert claim(at_most(8), "mean", a=long).verdict == "undecided"
+    assert claim(at_most(1.75), "median", a=long).verdict == "undecided", "8 of 10"
+
+
+@pytest.mark.parametrize("b", [[2.0, 2.1, 2.2, 2.0, 2.1, 2.2], [float("nan"), 2.1, 2.2, 2.0]])
+def test_the_seeds_that_all_numbers_have_count(b: list[float]) -> None:
+    order = {"type": "order", "cases": ["a", "b"]}
+    n = 3 if len(b) == 6 else 2
+    assert f"; {n} seeds do not" in claim({**order, "slack_rel": -0.6}, a=APART, b=b).because
+
+
+def test_a_case_with_a_single_value_has_no_part_in_the_spread() -> None:
+    nan = float("nan")
+    # The value of b is that of seed 2 alone: a counts with its three seeds.
+    order = {"type": "order", "cases": ["a", "b"]}
+    assert claim(order, a=[*APART, nan], b=[nan, 5.0, nan, nan]).verdict == "holds"

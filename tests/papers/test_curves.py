@@ -9,12 +9,12 @@ import pytest
 
 from anabranch import Result
 from anabranch.papers import curves
-from anabranch.papers.curves import Curve, Drawing, Panel
-from anabranch.papers.entries.case import Case
-from anabranch.papers.entries.figures import Figure
-from anabranch.papers.entries.published import Metric
+from anabranch.papers.case import Case
+from anabranch.papers.curves import Curve, Drawing
+from anabranch.papers.figures import Figure
 from anabranch.papers.html import Pictures
 from anabranch.papers.report import Item, Report
+from anabranch.papers.suite import Metric
 from anabranch.typed_toml import Where, read
 from conftest import blank_report
 
@@ -61,9 +61,8 @@ WINDOW = {"column": "path_samples.window_packets", "flow": "mp"}
 
 
 def test_a_series_adds_paths_and_averages_seeds() -> None:
-    drawing = curves.series(figure("series", lines=[WINDOW]), windows(), CASES)
-    (panel,) = drawing.panels
-    lia, olia = panel.curves
+    drawing = curves.drawn(figure("series", lines=[WINDOW]), windows(), CASES)
+    lia, olia = drawing.curves
     assert lia.x == [0.5, 1.0, 1.5, 2.0]
     assert lia.y == [7, 12, 17, 22]  # 10 t + 1 and, with seed 2, two more
     assert olia.y == [14, 24, 34, 44]
@@ -72,33 +71,33 @@ def test_a_series_adds_paths_and_averages_seeds() -> None:
 
 def test_a_series_may_be_of_one_seed_path_and_interval() -> None:
     spec = figure("series", lines=[{**WINDOW, "path": 0}], seed=2, from_s=0.5, to_s=1.5)
-    (panel,) = curves.series(spec, windows(), CASES[:1]).panels
-    assert (panel.curves[0].x, panel.curves[0].y) == ([1.0, 1.5], [12, 17])
+    (found,) = curves.drawn(spec, windows(), CASES[:1]).curves
+    assert (found.x, found.y) == ([1.0, 1.5], [12, 17])
 
 
 def test_a_bin_is_the_mean_of_the_samples_that_end_in_it() -> None:
     spec = figure("series", lines=[{**WINDOW, "path": 0}], seed=1, bin_s=1.0)
-    (panel,) = curves.series(spec, windows(), CASES[:1]).panels
+    (found,) = curves.drawn(spec, windows(), CASES[:1]).curves
     # 5 and 10 end within the first second, 15 and 20 within the next.
-    assert (panel.curves[0].x, panel.curves[0].y) == ([0.5, 1.5], [7.5, 17.5])
+    assert (found.x, found.y) == ([0.5, 1.5], [7.5, 17.5])
 
 
 def test_panels_are_cases_or_lines_and_the_legend_names_the_other() -> None:
     lines = [{**WINDOW, "path": path, "label": f"path{path}"} for path in (0, 1)]
-    by_case = curves.series(figure("series", lines=lines, panels="case"), windows(), CASES)
-    assert [panel.title for panel in by_case.panels] == CASES
-    assert [(c.name, c.dash) for c in by_case.panels[0].curves] == [("path0", 0), ("path1", 1)]
-    by_line = curves.series(figure("series", lines=lines, panels="line"), windows(), CASES)
-    assert [panel.title for panel in by_line.panels] == ["path0", "path1"]
-    assert [(c.name, c.dash) for c in by_line.panels[1].curves] == [(case, 0) for case in CASES]
-    together = curves.series(figure("series", lines=lines), windows(), CASES[:1])
-    assert [c.name for c in together.panels[0].curves] == ["near.lia.path0", "near.lia.path1"]
+    by_case = curves.drawn(figure("series", lines=lines, panels="case"), windows(), CASES)
+    assert list(by_case.panels) == CASES
+    assert [(c.name, c.dash) for c in by_case.panels[CASES[0]]] == [("path0", 0), ("path1", 1)]
+    by_line = curves.drawn(figure("series", lines=lines, panels="line"), windows(), CASES)
+    assert list(by_line.panels) == ["path0", "path1"]
+    assert [(c.name, c.dash) for c in by_line.panels["path1"]] == [(case, 0) for case in CASES]
+    together = curves.drawn(figure("series", lines=lines), windows(), CASES[:1])
+    assert [c.name for c in together.curves] == ["near.lia.path0", "near.lia.path1"]
 
 
 def test_a_line_may_have_another_colour_and_levels() -> None:
     line = {**WINDOW, "algorithm": "reno", "levels": [[0, 1, 5], [1, 2, 7]]}
-    (panel,) = curves.series(figure("series", lines=[line]), windows(), CASES[:1]).panels
-    measured, *levels = panel.curves
+    drawing = curves.drawn(figure("series", lines=[line]), windows(), CASES[:1])
+    measured, *levels = drawing.curves
     assert measured.algorithm == "reno"
     assert [(level.x, level.y) for level in levels] == [([0, 1], [5, 5]), ([1, 2], [7, 7])]
 
@@ -107,12 +106,11 @@ def test_a_tail_has_its_ccdf_and_the_fitted_line() -> None:
     # P(X >= x) = x^-1 at x = 1000 / i, i = 1 ... 1000.
     durations = [1000 / i for i in range(1, 1001)]
     transfers = pd.DataFrame({"case": "near.lia", "flow": "f", "duration_s": durations})
-    drawing = curves.tail(
+    drawing = curves.drawn(
         figure("tail", low_s=2.0, high_s=100.0), result(transfers=transfers), CASES[:1]
     )
-    (panel,) = drawing.panels
-    curve, fit = panel.curves
-    assert (panel.title, drawing.log) == ("near", "xy")
+    curve, fit = drawing.curves
+    assert (curve.panel, fit.panel, drawing.log) == ("near", "near", "xy")
     assert (curve.x[0], curve.y[0], curve.y[-1]) == (1.0, 1.0, 0.001)
     assert re.fullmatch(r"lia\.slope −1\.0\d", fit.name)
     assert fit.x == [2.0, 100.0]
@@ -127,14 +125,16 @@ def test_a_sweep_has_a_line_per_algorithm_and_a_panel_per_setting() -> None:
     spec = figure("sweep", metric="mbps", over={"mb2": 2, "mb4": 4})
     theory = {"best": {"a.mb4": 5.0, "a.mb2": 2.5}, "worst": {"b": 1.0}}
     drawing = curves.sweep(spec, means, Metric({"a.mb4.lia": 4.4}, theory))
-    a, b = drawing.panels
-    lia, published, olia, best = a.curves
-    assert (a.title, b.title) == ("a", "b")
+    assert list(drawing.panels) == ["a", "b"]
+    lia, published, olia, best = drawing.panels["a"]
     assert (lia.x, lia.y, lia.interval) == ([2, 4], [2, 4], [None, 0.1])
     assert (published.x, published.y, published.mark) == ([4], [4.4], "hollow")
     assert (olia.x, olia.algorithm) == ([2], "olia")
     assert (best.name, best.x, best.y, best.dash) == ("best", [2, 4], [2.5, 5.0], 0)
-    assert [(c.name, c.x, c.dash) for c in b.curves] == [("lia", [2], 0), ("worst", [2], 1)]
+    assert [(c.name, c.x, c.dash) for c in drawing.panels["b"]] == [
+        ("lia", [2], 0),
+        ("worst", [2], 1),
+    ]
 
 
 # ------------------------------------------------------------------ drawings
@@ -150,7 +150,7 @@ def curve(name: str, algorithm: str, **look: object) -> Curve:
 
 
 def test_curves_have_the_colours_of_their_algorithms_and_the_page_s_ink() -> None:
-    drawing = Drawing("", "time (s)", "Mbps", [Panel("near", [curve("balia", "balia")])])
+    drawing = Drawing("", "time (s)", "Mbps", [curve("balia", "balia", panel="near")])
     pictures = Pictures(report(drawing))
     ((svg,),) = pictures.item(pictures.report.items[0])
     green = pictures.colours.index("#70c274")
@@ -168,33 +168,27 @@ def test_labels_with_the_same_algorithm_differ_in_colour() -> None:
 
 
 def test_a_legend_has_one_entry_per_name_in_ink_where_panels_differ() -> None:
-    panels = [
-        Panel(case, [curve("path0", case), curve("path1", case, dash=1)])
+    paths = [
+        curve(f"path{path}", case, dash=path, panel=case)
         for case in ("balia", "lia")
+        for path in (0, 1)
     ]
     pictures = Pictures(report())
-    handles = pictures.curve_legend(Drawing("", "", "", panels))
+    handles = pictures.curve_legend(Drawing("", "", "", paths))
     assert [handle.get_label() for handle in handles] == ["path0", "path1"]
     assert {handle.get_color() for handle in handles} == {"#010203"}
 
 
 def test_the_shared_axes_include_the_curves_of_all_panels() -> None:
-    low, high = Panel("near", [curve("a", "lia")]), Curve("b", "lia", [1.0, 2.0], [40.0, 50.0])
-    drawing = Drawing("", "x", "y", [low, Panel("far", [high])])
+    low = curve("a", "lia", panel="near")
+    high = Curve("b", "lia", [1.0, 2.0], [40.0, 50.0], panel="far")
+    drawing = Drawing("", "x", "y", [low, high])
     ((_legend, *panels),) = Pictures(report(drawing)).item(report(drawing).items[0])
     assert [">40</text>" in svg for svg in panels] == [True, True]
 
 
-def test_drawing_a_figure_again_gives_the_same_bytes() -> None:
-    points = curve("lia", "lia", mark="full", interval=[0.1, None, 0.2])
-    hollow = curve("published", "lia", mark="hollow")
-    drawing = Drawing("", "x", "y", [Panel("", [points, hollow, curve("level", "")])], log="xy")
-    first, again = (Pictures(report(drawing)) for _ in range(2))
-    assert first.item(first.report.items[0]) == again.item(again.report.items[0])
-
-
 def test_a_logarithmic_axis_has_plain_numbers() -> None:
-    drawing = Drawing("", "x", "y", [Panel("", [Curve("lia", "lia", [1, 2], [0.01, 10])])], log="y")
+    drawing = Drawing("", "x", "y", [Curve("lia", "lia", [1, 2], [0.01, 10])], log="y")
     pictures = Pictures(report(drawing))
     text = str(pictures.item(pictures.report.items[0]))
     assert "math" not in text

@@ -4,8 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 from anabranch.cli.main import app
-from anabranch.papers.entries.case import Case
-from anabranch.papers.report import Item, Row, Table, latex
+from anabranch.papers.case import Case
+from anabranch.papers.report import Item, Row, Table
 from conftest import blank_report
 
 # 0.77 is 10 % above 0.70. Three significant digits of 0.77 are three decimals, of 0.01 four.
@@ -39,7 +39,7 @@ def test_a_table_has_every_number_of_the_page() -> None:
     }
     empty = Item("fig9", "A figure without numbers", "Figure 9", [], [])
     report = blank_report(items=[empty, item], labels=labels, theory={"fixed_point": "..."})
-    assert latex(report) == EXPECTED
+    assert report.latex() == EXPECTED
 
 
 @pytest.mark.usefixtures("tiny")

@@ -11,16 +11,15 @@ import pytest
 
 from anabranch import ScenarioError, _core
 from anabranch.papers import folder, html, reproduce
-from anabranch.papers.curves import Curve, Drawing, Panel
-from anabranch.papers.entries.case import Case
-from anabranch.papers.entries.claims import Choice
-from anabranch.papers.entries.experiments import Group, Measure
+from anabranch.papers.case import Case
+from anabranch.papers.curves import Curve, Drawing
 from anabranch.papers.html import Pictures
 from anabranch.papers.judge import Claim, Verdict
-from anabranch.papers.report import Item, Report, Row, Table, measured, report_of
+from anabranch.papers.report import Item, Report, Row, Table, measured
+from anabranch.papers.suite import Choice, Group, Measure
 from anabranch.statements.statement import Statement
 from anabranch.typed_toml import Where, read
-from papers.printed_olia import olia, olia_frame, olia_page, olia_statements
+from papers.printed_olia import olia, olia_page, olia_statements
 
 
 def test_cases_are_settings_times_algorithms() -> None:
@@ -60,7 +59,7 @@ def test_a_long_file_may_be_split(tiny: Path) -> None:
     (tiny / "tiny" / "claims_more.toml").write_text(more)
     (tiny / "tiny" / "experiments_more.toml").write_text('labels = { slow = "1 Mbps" }')
     paper = folder.open_paper("tiny")
-    assert [claim.id for claim in paper.claims] == ["more", "lost", "again_more", "again_lost"]
+    assert list(paper.claims) == ["more", "lost", "again_more", "again_lost"]
     assert paper.labels == {"slow": "1 Mbps"}
     assert set(paper.items) == {"table", "other"}
 
@@ -98,30 +97,6 @@ def test_a_paper_whose_printed_numbers_are_measured_has_no_failing_claim() -> No
     lower = {claim.id: claim.verdict for claim in olia(0.8).claims}
     assert {lower[id] for id in ("a8", "a9", "o4")} == {Verdict.FAILS}
     assert lower["o5"] is Verdict.NOT_REPRODUCED  # the same, with a reason
-
-
-def test_a_marked_failure_has_its_reason_and_does_not_count() -> None:
-    paper = folder.open_paper("olia")
-    marked = {"a8": "the reason", "full": "the reason"}
-    items = {
-        id: replace(
-            item,
-            claims=[replace(one, not_reproduced=marked.get(one.id, "")) for one in item.claims],
-        )
-        for id, item in paper.items.items()
-    }
-    report = report_of(replace(paper, items=items), olia_frame(0.8), {}, quick=True)
-    by_id = {claim.id: claim for claim in report.claims}
-    assert by_id["a8"].verdict is Verdict.NOT_REPRODUCED
-    assert by_id["a8"].reason == "the reason"
-    assert "a8" not in {claim.id for claim in report.failed}
-    assert by_id["a9"].verdict is Verdict.FAILS
-    assert (
-        by_id["full"].verdict is Verdict.NOT_COMPARABLE
-    )  # a mark does not make up for a missing number
-    assert by_id["full"].reason.startswith(
-        "Marked as not reproduced, but these runs do not show that"
-    )
 
 
 @pytest.mark.parametrize(
@@ -185,7 +160,7 @@ def test_the_page_shows_every_claim_number_and_erratum() -> None:
         assert claim.text in text
         assert claim.because in text
     assert "0.770 ± 0.098" in text
-    shown = [*report.scenarios.values(), *(erratum.correct for erratum in report.errata)]
+    shown = [*report.scenarios.values(), *(erratum.correct for erratum in report.errata.values())]
     assert all(part in text for part in [*shown, report.command])
 
 
@@ -206,7 +181,7 @@ def test_the_first_screen_links_every_claim_and_first_those_that_do_not_hold() -
     linked = r'href="#claim-([^"]+)"'
     in_order = [claim.id for item in report.in_order for claim in item.claims]
     assert re.findall(linked, strip) == in_order
-    open_claims = [*report.failed, *report.not_reproduced, *report.undecided]
+    open_claims = [*report.failed, *report.of("not reproduced"), *report.of("undecided")]
     assert 3 * len(open_claims) > 2 * len(in_order)
     assert re.findall(linked, rest) == [claim.id for claim in open_claims]
 
@@ -288,7 +263,7 @@ def test_the_page_escapes_all_text() -> None:
     evil = "<b onclick='x'>&"
     claim = Claim("c", evil, evil, Verdict.FAILS, evil, evil)
     table = Table("m", [Row(Case("s.lia"), 1.0, 1.1, 0.1, {})])
-    drawing = Drawing(evil, evil, evil, [Panel(evil, [Curve(evil, "lia", [0.0, 1.0], [1.0, 2.0])])])
+    drawing = Drawing(evil, evil, evil, [Curve(evil, "lia", [0.0, 1.0], [1.0, 2.0], panel=evil)])
     item = Item("i", evil, evil, [table], [claim], ["m"], [drawing])
     scenario = "links.X = { rate_mbps = 1, delay_ms = 1 }\nalgorithm = 'lia'\nseeds = [1]\n"
     scenario += "measure.duration_s = 9\n[[flows]]\nname = 'X'\npaths = [['X']]"
@@ -306,7 +281,7 @@ def test_the_page_escapes_all_text() -> None:
         theory={},
         assumed=[],
         choices={evil: Choice(evil, evil, evil)},
-        errata=[],
+        errata={},
         statements=[Statement(evil, evil, evil, evil)],
         scenarios={evil: evil},
         networks={evil: _core.Scenario.parse(scenario).network()},
@@ -379,31 +354,6 @@ def test_every_case_and_seed_has_its_own_number(tiny: Path) -> None:
     assert set(full["value"]).isdisjoint(quick["value"])
 
 
-def test_cases_given_the_same_name_are_averaged_seed_by_seed(tiny: Path) -> None:
-    with (tiny / "tiny" / "published.toml").open("a") as file:
-        file.write('[items.mean]\ntitle = "A mean"\nplace = "Nowhere"\n')
-    with (tiny / "tiny" / "experiments.toml").open("a") as file:
-        file.write(
-            """
-            [items.mean]
-            group = "C"
-            cases = ["slow.lia"]    # The measure has its own.
-            [[items.mean.measures]]
-            metric = "mbps"
-            quantity = "user_goodput_mbps"
-            flow = "multipath"
-            cases = ["slow.lia", "fast.lia"]
-            case = "mean.{algorithm}"
-            """
-        )
-    frame = reproduce.measure_all(folder.open_paper("tiny"), quick=False).numbers
-    value = frame.set_index(["item", "case", "seed"])["value"]
-    for seed in (3, 4):
-        each = [value["table", f"{setting}.lia", seed] for setting in ("slow", "fast")]
-        assert value["mean", "mean.lia", seed] == pytest.approx(sum(each) / 2)
-    assert len(value["mean"]) == 2
-
-
 def test_groups_with_the_same_run_draw_it_under_their_own_names(tiny: Path) -> None:
     """The run of slow.lia is that of same.lia, too: one point of the store, two cases."""
     with (tiny / "tiny" / "published.toml").open("a") as file:
@@ -423,29 +373,7 @@ def test_groups_with_the_same_run_draw_it_under_their_own_names(tiny: Path) -> N
             """
         )
     found = reproduce.measure_all(folder.open_paper("tiny"), quick=True).drawings
-    (own,), (again,) = found["table", 2].panels, found["again", 0].panels
-    assert [curve.name for curve in own.curves] == ["slow.lia", "fast.lia"]
-    assert [curve.name for curve in again.curves] == ["same.lia"]
-    assert again.curves[0].y == own.curves[0].y
-
-
-def test_what_is_stored_does_not_run_again(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = reproduce.reproduce("tiny", store=tiny / "kept")
-
-    def never(*_: object) -> bytes:
-        raise AssertionError("it runs again")
-
-    monkeypatch.setattr("anabranch.sweeps.execute.run_point", never)
-    assert reproduce.reproduce("tiny", store=tiny / "kept").as_dict() == first.as_dict()
-    with pytest.raises(AssertionError, match="it runs again"):
-        reproduce.reproduce("tiny", quick=True, store=tiny / "kept")
-
-
-def test_a_reproduction_is_deterministic(tiny: Path) -> None:
-    assert reproduce.reproduce("tiny").as_dict() == reproduce.reproduce("tiny").as_dict()
-
-
-def test_a_file_that_is_not_toml_is_reported_by_its_name(tiny: Path) -> None:
-    (tiny / "tiny" / "claims.toml").write_text("claims = [")
-    with pytest.raises(ScenarioError, match=r"tiny/claims\.toml"):
-        reproduce.reproduce("tiny")
+    own, again = found["table", 2].curves, found["again", 0].curves
+    assert [curve.name for curve in own] == ["slow.lia", "fast.lia"]
+    assert [curve.name for curve in again] == ["same.lia"]
+    assert again[0].y == own[0].y

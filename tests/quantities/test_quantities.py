@@ -120,6 +120,11 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("path_rtt_ms", {"flow": "a", "path": 0}, 120.0),  # (100 + 140) / 2 users
         ("path_rtt_ms", {"flow": "a", "path": 1}, 50.0),  # the other user has no RTT sample
         ("path_rtt_ms", {"flow": "a", "path": 0, "from_s": 1}, 75.0),  # (90 + 60) / 2
+        # User 0: 0, 1/2, 2/3, 2/3, of variance 43/576; user 1 always 1.
+        ("share_swing", {"flow": "a", "path": 0, "bin_s": 0.5}, (43 / 576) ** 0.5 / 2),
+        ("path_losses_per_s", {"flow": "a", "path": 0}, 1.25),  # (2 + 3) / 2 users / 2 s
+        # Of 1, 1 and 2 MB: 1 and 2 s per MB, and 2 s per MB.
+        ("slowdown_spread", {"flow": "a"}, 0.75),
         ("path_loss_probability", {"flow": "a", "path": 0}, 0.0125),  # (2 + 3) / 400
         ("link_loss_probability", {"link": "R2"}, 0.02),
         ("link_utilization", {"link": "R1"}, 0.5),
@@ -181,6 +186,8 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("shift_s", {**SHIFT, "target_mbps": 0.55, "bin_s": 1.0}, 2.0),
         ("kappa", {"flow": "a"}, 2.0),  # (1 + 1 + 3 + 3) / 4
         ("kappa", {"flow": "b", "skip": 0.5}, 2.0),
+        ("buffer_packets", {"flow": "a"}, 3.75),  # (4 + 5 + 3 + 3) / 4
+        ("buffer_packets", {"flow": "b", "skip": 0.5}, 9.0),
         # Flow a has 2 of 4, then 6 of 8.
         ("kappa_share", {"flow": "a"}, 0.625),
         ("kappa_share", {"flow": "a", "skip": 0.5}, 0.75),

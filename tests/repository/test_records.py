@@ -12,7 +12,7 @@ import pytest
 from anabranch.experiments.folder import known_studies, open_judge, open_study
 from anabranch.experiments.numbers import RESULTS
 from anabranch.papers.judge import Verdict
-from anabranch.papers.summary import RECORD
+from anabranch.papers.report import RECORD
 from anabranch.scenario import rules
 from anabranch.statements.quotes import QUOTES
 from anabranch.statements.statement import CLASSES, OURS

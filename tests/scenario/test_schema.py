@@ -64,6 +64,14 @@ name = "poisson"
 paths = [["a"]]
 workload.poisson = {{ rate_per_s = 1, size.pareto = {{ mean_bytes = 1e4, shape = 1.5 }} }}
 [[flows]]
+name = "lognormal"
+paths = [["a"]]
+workload.poisson = {{ rate_per_s = 1, size.lognormal = {{ mean_bytes = 1e4, sigma = 2 }} }}
+[[flows]]
+name = "weibull"
+paths = [["a"]]
+workload.poisson = {{ rate_per_s = 1, size.weibull = {{ mean_bytes = 1e4, shape = 0.5 }} }}
+[[flows]]
 name = "periodic messages"
 paths = [["a"]]
 packet_bytes = 300
@@ -88,7 +96,7 @@ algorithm = "vegas"
 clients = 2
 rate_per_s = 1
 size.exponential = {{ mean_bytes = 1e4 }}
-adjust = {{ samples = 60, guard = true }}
+adjust = {{ samples = 60, guard = true, max_kappa = "active", back_pressure = true }}
 """
 
 Place = tuple[str | int, ...]

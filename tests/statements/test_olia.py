@@ -6,6 +6,36 @@ import pytest
 from anabranch.statements import olia as statements
 from anabranch.theory.law import Law
 
+TWO_LINKS = statements.Net(np.eye(2)[:, [0, 1, 1]], np.array([90.0, 60.0]), np.array([0, 2, 3]),
+                           np.full(3, 0.1))  # fmt: skip
+"""A user of both links, and one of the second."""
+
+
+def test_a_pareto_optimum_by_hand() -> None:
+    # Full links: nobody gets more. With 80 of the first link in use 10 can move there, and
+    # the other user have 50 instead of 40. NewReno's fixed point has 90, 30 and 30.
+    assert statements.most_gain(TWO_LINKS, np.array([90.0, 20.0, 40.0])) == pytest.approx(0)
+    assert statements.most_gain(TWO_LINKS, np.array([80.0, 20.0, 40.0])) == pytest.approx(0.25)
+    found = statements.fixed_rates(Law("reno"), TWO_LINKS)
+    assert found == pytest.approx([90, 30, 30], rel=1e-6)
+
+
+def test_regular_tcp_wastes_nothing_and_lia_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = statements.regular_tcp_is_optimal(12)
+    assert found.holds
+    assert found.numbers["wasteful_lia"] > 0 == found.numbers["wasteful_olia"]
+    monkeypatch.setattr(statements, "fixed_rates", lambda law, net: 0.5 * net.capacity.min()
+                        / net.routes.sum() * np.ones(len(net.rtt)))  # fmt: skip
+    assert statements.regular_tcp_is_optimal(3).verdict == "wrong as printed"
+
+
+def test_rates_are_as_1_over_rtt(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = statements.lower_rtts_get_more(nets=5)
+    assert found.holds
+    assert found.numbers["off"] < 1e-6
+    monkeypatch.setattr(statements, "fixed_rates", lambda law, net: net.rtt)
+    assert statements.lower_rtts_get_more(nets=5).verdict == "wrong as printed"
+
 
 def test_the_exponents_of_the_family() -> None:
     # Coupled: p = 2 / W^2 on both paths; LIA: p_r w_r is the same; NewReno: p_r = 2 / w_r^2.
@@ -17,6 +47,10 @@ def test_the_exponents_of_the_family() -> None:
 def test_another_rule_is_not_of_the_family(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statements, "FAMILY", {"balia": 1.0})
     assert not statements.family(20).holds
+
+
+def test_every_phi_has_a_rule() -> None:
+    assert statements.every_phi(20).holds
 
 
 def test_red_thresholds_in_proportion_to_capacity(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,10 @@ FEATURES = {
     },
     "a media source": {"flows[0].workload": "{ media = { rate_mbps = 1 } }"},
     "a packet size of its own": {"flows[0].packet_bytes": "900"},
+    "drops of RED that are spaced by count (uniform)": {
+        "links.L.queue": "{ red = { uniform = true } }"
+    },
+    "another backoff at marks (beta_ecn)": {"flows[0].algorithm": "lia:beta_ecn=0.8"},
     "a way back over links (back)": {"flows[0].paths": "[{ links = ['L'], back = ['L'] }]"},
 }
 TRACES = {

@@ -1,12 +1,15 @@
-"""`anabranch study`, `judge` and `harm`: suites of experiments, their tables and directories."""
+"""`anabranch study`, `judge`, `harm`, `reproduce`, `agree`: experiments, as tables and files."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.padding import Padding
 from rich.text import Text
 
 from anabranch.cli import tables
@@ -24,8 +27,9 @@ from anabranch.cli.options import (
     out_option,
     overrides,
 )
+from anabranch.cli.tables import STDOUT, Grid, new_table
 from anabranch.files import output, refuse_full
-from anabranch.formats import latex_table, markdown_table
+from anabranch.formats import latex_rows, markdown_table
 from anabranch.record import check as check_record
 from anabranch.record import update
 from anabranch.scenario import ScenarioError, rules
@@ -33,6 +37,9 @@ from anabranch.scenario import ScenarioError, rules
 if TYPE_CHECKING:
     from anabranch.experiments.outcome import Outcome
     from anabranch.experiments.suite import Suite
+    from anabranch.papers.agreement import Agreement
+    from anabranch.papers.judge import Claim
+    from anabranch.papers.report import Report, Score, Summary
 
 FAILED, UNDECIDED = 1, 3
 """Exit codes: an item fails, or a run has failed; an item of the RFC is undecided (--strict)."""
@@ -43,6 +50,7 @@ On = Annotated[
 ]
 Out = Annotated[Path | None, out_option("Write report, data and manifest to DIR.")]
 Seeds = Annotated[Any, looks_option()]
+Latex = Annotated[bool, typer.Option("--latex", help="Print the tables for LaTeX.")]
 
 # Suites are imported where they are used, because pandas and Matplotlib are slow to load.
 
@@ -52,6 +60,8 @@ def register(app: typer.Typer) -> None:
     app.command("study")(study_command)
     app.command("judge")(judge_command)
     app.command("harm")(harm_command)
+    app.command("reproduce")(reproduce_command)
+    app.command("agree")(agree_command)
 
 
 def study_command(
@@ -110,8 +120,6 @@ def study_command(
     one = partial(run, rules=wanted, on=on, quick=quick, seeds=seeds, jobs=jobs, store=store)
     places = {name: out / name if out else None for name in chosen}
     found = _each("study", places, one, store, force, as_json, _study)
-    if as_json:
-        tables.print_json([outcome.as_dict() for outcome in found])
     if out:
         note(f"Tables and figures are in {out}")
     if record:
@@ -185,10 +193,7 @@ def judge_command(
     one = partial(judge, items=asked, store=store, **how)
     chosen = [row["studied_as"] for row in rules()] if every else [str(rule)]
     places = {name: out / name if out and every else out for name in chosen}
-    found = _each("judge", places, one, store, force, as_json, _judgement)
-    if as_json:
-        documents = [outcome.as_dict() for outcome in found]
-        tables.print_json(documents if every else documents[0])
+    found = _each("judge", places, one, store, force, as_json, _judgement, alone=not every)
     if out:
         note(f"The report is {out}/{'RULE/' if every else ''}report.html")
     if record:
@@ -221,7 +226,7 @@ def harm_command(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the table in Markdown.")
     ] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Print the table for LaTeX.")] = False,
+    latex: Latex = False,
 ) -> None:
     """Compare rules over two paths with the best single path: where does the second one harm?
 
@@ -240,10 +245,102 @@ def harm_command(
     asked = partial(harm, algorithms(algorithm), seeds, set=overrides(settings))
     one = partial(asked, on=on, quick=quick, jobs=jobs, store=store)
     form = "latex" if latex else "markdown" if markdown else ""
-    how = (store, force, as_json, lambda found, _: _harm(found, form))
-    (found,) = _each("harm", {"": out}, lambda _, **progress: one(**progress), *how)
-    if as_json:
-        tables.print_json(found.as_dict())
+    how = (store, force, as_json, lambda found, _: _harm(found, form), True)
+    _each("harm", {"": out}, lambda _, **progress: one(**progress), *how)
+
+
+def reproduce_command(
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help="A folder of papers/, such as olia, or all.")
+    ],
+    quick: Quick = False,
+    out: Out = None,
+    force: Force = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Print every number and claim, not only the summary."),
+    ] = False,
+    as_json: Json = False,
+    latex: Latex = False,
+    jobs: Jobs = None,
+    store: Store = None,
+    record: Record = None,
+) -> None:
+    """Reproduce a paper: published, measured and theoretical numbers, and a verdict on each claim.
+
+    Exits with 1 if a claim fails and no reason for it is recorded (`not_reproduced`).
+
+    Examples:
+
+        anabranch reproduce olia --quick --out results/olia
+
+        anabranch reproduce olia --latex > olia.tex
+
+        anabranch reproduce all --out results/papers --record papers.csv
+    """
+    from anabranch.papers import reproduce
+    from anabranch.papers.report import Summary
+
+    check_record(record, "paper", "claim")
+    every = paper == "all"
+    run = reproduce.reproduce_all if every else partial(reproduce.reproduce, paper)
+    with tables.progress(f"reproduce {paper}") as progress:
+        report: Report | Summary = run(quick, out, progress, force, store, jobs)
+    if latex and not as_json:
+        print(report.latex())
+    else:
+        show: Callable[..., None] = _summary if every else _report
+        tables.answer(report, as_json, partial(show, verbose=verbose))
+    if out:
+        note(f"The report is in {out / ('index.html' if every else 'report.html')}")
+    if record:
+        written = report if isinstance(report, Summary) else Summary([report], report.command)
+        update(record, written.record(), names=2, whole=1, anew=every)
+    if report.failed:
+        raise typer.Exit(FAILED)
+
+
+def agree_command(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A folder of papers/.")],
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on", metavar="A,B,...", help="Backends; the others are compared with the first."
+        ),
+    ] = "sim,equilibrium",
+    jobs: Jobs = None,
+    out: Annotated[Path | None, out_option("Write agreement.md and .json to DIR.")] = None,
+    force: Force = False,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The agreement.json of an earlier run, whose columns are added."
+        ),
+    ] = None,
+    settings: Set = None,
+    store: Store = None,
+    record: Record = None,
+    as_json: Json = False,
+) -> None:
+    """Run some of a paper's cases on several backends: do they agree?
+
+    Example:
+
+        anabranch agree olia --on sim,equilibrium,kernel --out results/olia-agreement
+
+        anabranch agree olia --on sim,equilibrium --beside results/olia-kernel/agreement.json
+
+        anabranch agree olia --on sim --set tcp.scheduler=linux
+    """
+    from anabranch.papers import agreement
+
+    with tables.progress(f"agree {paper}") as progress:
+        values, backends = overrides(settings), names(on, "--on")
+        how = (out, jobs, progress, beside, values, force, store)
+        agreed = agreement.agree(paper, backends, *how)
+    if record:
+        record.write_text(agreed.record(), encoding="utf-8")
+    tables.answer(agreed, as_json, _agreement)
 
 
 def _each(
@@ -254,8 +351,12 @@ def _each(
     force: bool,
     as_json: bool,
     show: "Callable[[Outcome, Path | None], None]",
+    alone: bool = False,
 ) -> "list[Outcome]":
-    """Run one after the other; each is printed and its directory complete before the next one."""
+    """Run one after the other; each is printed and its directory complete before the next one.
+
+    `alone`: whether the document of --json is the only one's, and no list.
+    """
     for place in places.values():
         if place and not force:
             refuse_full(place)
@@ -267,8 +368,8 @@ def _each(
             outcome = run(name, progress=progress)
         for label, reason in outcome.failures.items():
             warn(f"{outcome.suite.name}: {label}: {reason}")
+        late = "packets were too late to count; see docs/reference/lab.md"
         for label in outcome.late:
-            late = "packets were too late to count; see docs/reference/lab.md"
             warn(f"{outcome.suite.name}: {label}: {late}")
         for warning in outcome.warnings:
             warn(warning)
@@ -280,41 +381,32 @@ def _each(
 
                 write(outcome, stage, ["anabranch", *sys.argv[1:]])
         found.append(outcome)
+    if as_json:
+        documents = [outcome.as_dict() for outcome in found]
+        tables.print_json(documents[0] if alone else documents)
     return found
 
 
 def _study(found: "Outcome", _: Path | None) -> None:
     (rule, *heads), rows = found.in_cells()
-    table = tables.new_table(rule, right=heads)
-    for row in rows:
-        table.add_row(*row)
-    count = len(found.seeds)
-    seeds = "one seed" if count == 1 else f"mean ± 95 % interval over {count} seeds"
-    heading = f"{found.suite.name}: {found.suite.entries.title}, on {found.backend}, {seeds}"
-    tables.STDOUT.print(heading, "", table, "", found.verdict, "", sep="\n", soft_wrap=False)
+    table = new_table(rule, right=heads, rows=rows)
+    several = "mean ± 95 % interval over " if len(found.seeds) > 1 else ""
+    what = f"{found.suite.entries.title}, on {found.backend}"
+    heading = f"{found.suite.name}: {what}, {several}{found.over}"
+    STDOUT.print(heading, "", table, "", found.verdict, "", sep="\n", soft_wrap=False)
 
 
 def _list(studies: "list[Suite]", as_json: bool) -> None:
     if as_json:
-        tables.print_json(
-            [
-                {
-                    "study": one.name,
-                    "title": one.entries.title,
-                    "question": one.entries.question,
-                    "on": list(one.entries.on),
-                    "sources": [vars(source) for source in one.entries.sources],
-                    "not_modelled": [lack.text for lack in one.entries.not_modelled],
-                }
-                for one in studies
-            ]
-        )
+        named = [{"study": one.name, "on": list(one.entries.on)} for one in studies]
+        pairs = zip(named, studies, strict=True)
+        tables.print_json([name | one.entries.as_dict() for name, one in pairs])
         return
-    table = tables.new_table("study", "question", "on", "sources")
+    table = new_table("study", "question", "on", "sources")
     for one in studies:
         sources = "\n".join(f"{source.work} ({source.year})" for source in one.entries.sources)
         table.add_row(one.name, one.entries.question, ", ".join(one.entries.on), sources)
-    tables.STDOUT.print(table)
+    STDOUT.print(table)
 
 
 def _judgement(found: "Outcome", place: Path | None) -> None:
@@ -322,22 +414,21 @@ def _judgement(found: "Outcome", place: Path | None) -> None:
     from anabranch.experiments.report import COUNTEREXAMPLES
 
     assert found.subject is not None
-    table = tables.new_table("", "result", "item: what was found")
+    table = new_table("", "result", "item: what was found")
     for one in found.answers:
         says = one.says + (f" ({one.state})" if one.state else "")
         where = "" if one.item.section in ("0", "theory") else one.item.section
         result = one.result if one in found.counted else f"({one.result})"
         table.add_row(where, result, f"{one.item.title}: {says}")
-    form = ", quick form" if found.quick else ""
     looks = ", ".join(map(str, found.looks))
-    heading = f"{found.subject.name}, RFC {found.suite.entries.rfc}, {looks} seeds{form}"
-    tables.STDOUT.print(heading, "", table, "", found.in_words, sep="\n", soft_wrap=False)
+    heading = f"{found.subject.name}, RFC {found.suite.entries.rfc}, {looks} seeds{found.form}"
+    STDOUT.print(heading, "", table, "", found.in_words, sep="\n", soft_wrap=False)
     files = [one.name for one in found.answers if one.counterexample]
     if files and place:
         command = again_command(found.subject, place / COUNTEREXAMPLES / f"{files[0]}.toml")
-        tables.STDOUT.print(f"A counterexample again: {command}")
+        STDOUT.print(f"A counterexample again: {command}")
     elif files:
-        tables.STDOUT.print("With --out DIR each counterexample is a scenario that runs again.")
+        STDOUT.print("With --out DIR each counterexample is a scenario that runs again.")
 
 
 def _again(rule: str, file: Path, as_json: bool) -> None:
@@ -347,43 +438,135 @@ def _again(rule: str, file: Path, as_json: bool) -> None:
     if as_json:
         tables.print_json([one.as_dict() for one in numbers])
     else:
-        table = tables.new_table("measure", "number and bound", "result")
-        for one in numbers:
-            words = "within" if one.margin >= 1 else "beyond"
-            table.add_row(one.measure.label, one.in_words, words)
-        tables.STDOUT.print(table)
+        said = {True: "within", False: "beyond"}
+        rows = [(one.measure.label, one.in_words, said[one.margin >= 1]) for one in numbers]
+        STDOUT.print(new_table("measure", "number and bound", "result", rows=rows))
     if any(one.margin < 1 for one in numbers):
         raise typer.Exit(FAILED)
 
 
 def _harm(found: "Outcome", form: str) -> None:
-    import pandas as pd
-
     from anabranch.experiments.report import harm_table
 
     heads, rows, harmed = harm_table(found)
     if form == "latex":
-        print(latex_table(pd.DataFrame(rows, columns=heads)))
+        print(latex_rows(heads, rows))
         return
-    table = tables.new_table(*heads)
-    bold = []
-    for row in rows:
-        failing = [row[0] in harmed[rule] for rule in found.rules]
-        cells = list(zip(row[2:], failing, strict=True))
-        table.add_row(*row[:2], *(Text(cell, "red" if fails else "") for cell, fails in cells))
-        bold.append([*row[:2], *(f"**{cell}**" if fails else cell for cell, fails in cells)])
+
+    def cells(row: list[str], failing: Callable[[str], Any]) -> list[Any]:
+        pairs = zip(found.rules, row[2:], strict=True)
+        return [*row[:2], *(failing(c) if row[0] in harmed[rule] else c for rule, c in pairs)]
+
     if form == "markdown":
-        print(*markdown_table(heads, bold), sep="\n")
+        print(*markdown_table(heads, [cells(row, "**{}**".format) for row in rows]), sep="\n")
     else:
-        tables.STDOUT.print(table)
-    over = "one seed" if len(found.seeds) == 1 else f"{len(found.seeds)} seeds"
+        red = partial(Text, style="red")
+        STDOUT.print(new_table(*heads, rows=[cells(row, red) for row in rows]))
     said = ", ".join(f"{name} {len(cases)}" for name, cases in harmed.items())
     unsure = {name: sum(one.rule == name for one in found.of("undecided")) for name in harmed}
     counts = ", ".join(f"{name} {count}" for name, count in unsure.items())
-    undecided = f"Undecided (?) by {over}: {counts}; more seeds decide more."
-    tables.STDOUT.print(
+    undecided = f"Undecided (?) by {found.over}: {counts}; more seeds decide more."
+    STDOUT.print(
         f"\nGoodput in Mbps, and relative to the best single path, with Reno; means over "
-        f"{over}. Cells of {len(rows)} below 0.95: {said}. "
+        f"{found.over}. Cells of {len(rows)} below 0.95: {said}. "
         f"{undecided if any(unsure.values()) else 'No cell is undecided.'}",
         soft_wrap=True,
     )
+
+
+STYLES = {
+    "holds": "green",
+    "undecided": "yellow",
+    "fails": "bold red",
+    "not reproduced": "yellow",
+    "not comparable": "dim",
+    "needs human judgement": "dim",
+}
+
+
+def _report(report: "Report", verbose: bool = False) -> None:
+    """A paper's scores and the claims that do not hold; before these, if `verbose`, all of it."""
+    STDOUT.print(Text(f"{report.title} ({report.source})", style="bold"))
+    if verbose:
+        _everything(report)
+    rows = [((item.title,), item.score) for item in report.scored]
+    STDOUT.print("", _scores([*rows, (("all",), report.score)]), "", sep="\n")
+    for claim in (claim for claim in report.claims if claim.verdict != "holds"):
+        _claim(claim)
+    for name, choice in report.choices.items():
+        holding = ", ".join(claim.id for claim in report.resting_on(name)) or "none"
+        STDOUT.print(Text(f"Chosen after results were seen ({choice.when}): {choice.text}"))
+        _indented(f"Claims that hold only so: {holding}. {choice.otherwise}\n")
+    STDOUT.print(Text(f"{report.name}: {report.tally()}.", style="bold"))
+    if report.failed and report.command.endswith("--quick"):
+        STDOUT.print(Text("A claim that fails here may hold in full runs, without --quick."))
+    if not verbose:
+        STDOUT.print(Text("All numbers and claims: --verbose, or the report that --out writes."))
+
+
+def _everything(report: "Report") -> None:
+    """Published and measured numbers, claims and statements."""
+    for item in (item for item in report.items if item.tables):
+        (_, _, *right), rows = report.in_cells(item)
+        grid = new_table("", right=right)
+        for metric, of_metric in groupby(rows, itemgetter(0)):
+            grid.add_row(Text(metric, "bold"))
+            for _, *cells in of_metric:
+                grid.add_row(*cells)
+            grid.add_section()
+        STDOUT.print(Text(f"\n{item.title} ({item.place})\n"), grid, sep="\n")
+    STDOUT.print(Text("\nClaims\n"))
+    for claim in report.claims:
+        _claim(claim)
+    if report.statements:
+        STDOUT.print(Text("What the paper states, tested by calculation\n"))
+        tables.statements(report.statements)
+
+
+def _scores(rows: "Sequence[tuple[Sequence[str], Score]]") -> Grid:
+    """Verdicts and near numbers, each after its names, without columns that are empty."""
+    from anabranch.papers.report import COLUMNS
+
+    columns, keys = [*zip(*(score.cells for _, score in rows), strict=True)], len(rows[0][0])
+    kept = [i for i, column in enumerate(columns) if any(column)]
+    table = new_table(*[""] * keys, right=[COLUMNS[i] for i in kept], keys=keys)
+    for words, score in rows:
+        cells = [Text(score.cells[i], STYLES.get(COLUMNS[i], "")) for i in kept]
+        table.add_row(*map(Text, words), *cells, end_section=len(table.rows) == len(rows) - 2)
+    return table
+
+
+def _summary(summary: "Summary", verbose: bool = False) -> None:
+    """The score of each paper, claims that fail; before these, if `verbose`, of every table."""
+    reports = summary.reports
+    every = [(one.name, item) for one in reports for item in one.scored if verbose]
+    rows = [((name, item.title), item.score) for name, item in every]
+    rows += [((one.name, "all"), one.score) for one in reports]
+    STDOUT.print(_scores([*rows, (("all", ""), summary.score)]))
+    for claim in summary.failed:
+        STDOUT.print(Text(f"{claim.id} fails: {claim.text} {claim.because}", style="bold red"))
+    if not verbose:
+        STDOUT.print(Text("\nEvery table and figure: --verbose, or the report that --out writes."))
+
+
+def _agreement(agreement: "Agreement") -> None:
+    """A table per metric: the numbers of each backend."""
+    for (first, *others), rows in agreement.tables():
+        STDOUT.print(new_table(first, right=others, rows=rows))
+
+
+def _claim(claim: "Claim") -> None:
+    """A claim with its verdict, the numbers compared, and the reason why it is not reproduced."""
+    verdict = Text(claim.verdict, style=STYLES[claim.verdict])
+    STDOUT.print(Text.assemble((claim.id, "bold"), ": ", verdict))
+    _indented(f"Ours: {claim.text}" if claim.own else claim.text)
+    _indented(claim.because)
+    if claim.reason:
+        _indented(f"Reason: {claim.reason}")
+    if claim.rests_on:
+        _indented(f"Rests on: {', '.join(claim.rests_on)}")
+    STDOUT.print()
+
+
+def _indented(text: str) -> None:
+    STDOUT.print(Padding(Text(text), (0, 0, 0, 2), expand=False))

@@ -16,6 +16,8 @@ WAYS = {
     "illinois|htcp|westwood|hybla|highspeed|scalable|bic|nv|yeah|veno|cdg": LINUX,
     "prague|l4s": 'not modelled; dctcp with tcp.ecn = "accurate" and queue.dualpi2 are '
     "(docs/reference/queues.md)",
+    "abe": "a parameter of rules, such as reno:beta_ecn=0.8, with tcp.ecn "
+    "(docs/reference/queues.md)",
     "copa|ledbat|vivace|pcc|scream|sprout|remy": f"not modelled; {WRITE_IT}",
     "jitter|delay_jitter|jitter_us": "delays of links vary at random with jitter_ms, or by a trace "
     "with a column delay_ms; those of hosts with tcp.host_jitter_us (docs/reference/traces.md)",

@@ -13,7 +13,6 @@ from anabranch.cli import (
     examples,
     experiments,
     notes,
-    papers,
     plot,
     run,
     sweep,
@@ -163,8 +162,6 @@ def lab_command(context: typer.Context) -> None:
         return
     os.execv(program, [program, *context.args])
 
-
-papers.register(app)
 
 theory = App(
     no_args_is_help=True,

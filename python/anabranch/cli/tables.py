@@ -4,7 +4,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -111,14 +111,18 @@ class Grid(Table):
         return sum(wide) + 3 * (len(columns) - 1)
 
 
-def new_table(*left: str, right: Sequence[str] = (), keys: int = 1) -> Grid:
-    """An empty table: columns to the left, then columns to the right, as numbers should be."""
+def new_table(
+    *left: str, right: Sequence[str] = (), keys: int = 1, rows: Iterable[Sequence[Any]] = ()
+) -> Grid:
+    """A table of these rows: columns to the left, then columns to the right, as of numbers."""
     table = Grid(box=box.SIMPLE, show_edge=False, pad_edge=False)
     table.keys = keys
     for name in left:
         table.add_column(name)
     for name in right:
         table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -97,12 +97,10 @@ class CountedPath:
 
     count: list[int]
     number: int
-    read: set[str] = field(default_factory=set)
 
     def __getattr__(self, name: str) -> Any:
         state = State(10.0 + self.number, 0.1, 0.09, 50, 80, 100, 14, 14, 8, 1.0)
         found = getattr(state, name)
-        self.read.add(name)
         if name == "rate":
             self.count[0] += 1
         return Counted(float(found), self.count)

@@ -13,7 +13,7 @@ from anabranch.experiments.numbers import Answer, Number
 from anabranch.experiments.outcome import Outcome
 from anabranch.experiments.runs import Runs
 from anabranch.experiments.subject import Subject
-from anabranch.experiments.suite import Block, Bound, Measure
+from anabranch.experiments.suite import Bound, Measure
 from anabranch.rule import Rule
 from anabranch.runner import BACKENDS
 from anabranch.scenario import Scenario, ScenarioError
@@ -99,7 +99,7 @@ def again(rule: str, file: Path) -> list[Number]:
     runs = Runs(Nowhere(), failed=subject.failed)
     seeds = network.scenario.seeds
     bounds = [(block.measures[bound.measure], bound) for bound in item.bounds]
-    return [at(runs, network, subject.name, seeds, *one, block) for one in bounds]
+    return [at(runs, network, subject.name, seeds, *one) for one in bounds]
 
 
 def at(
@@ -109,11 +109,11 @@ def at(
     seeds: Sequence[int],
     measure: Measure,
     bound: Bound,
-    like: Block | Number,
+    each: bool = False,
 ) -> Number:
-    """Run a network and measure it, in the way of a block or of a number. Raises `ScenarioError`.
+    """Run a network and measure it; a run that failed is the `ScenarioError`.
 
-    A run that failed is the error.
+    `each`: whether it has to keep the bound to each reference, not to any.
     """
     others = network.references if bound.is_relative else {}
     cells = [network.rules[rule], *others.values()]
@@ -121,14 +121,9 @@ def at(
     for cell in cells:
         if reason := runs.failure(cell, seeds):
             raise ScenarioError(reason)
-
-    def values(cell: Cell) -> dict[int, float]:
-        return {seed: float(runs.value(cell, seed, measure) or 0.0) for seed in seeds}
-
-    each = like.each if isinstance(like, Number) else False
+    own, *found = (runs.by_seed(cell, seeds, measure) for cell in cells)
     rest = (Looks.one(len(seeds)), each, not BACKENDS[network.on].random)
-    references = {name: values(cell) for name, cell in others.items()}
-    return Number(measure, bound, network, rule, values(cells[0]), references, *rest)
+    return Number(measure, bound, network, rule, own, dict(zip(others, found, strict=True)), *rest)
 
 
 def shortened(subject: Subject, control: str, number: Number) -> tuple[Number, bool]:
@@ -141,7 +136,7 @@ def shortened(subject: Subject, control: str, number: Number) -> tuple[Number, b
     crossing = [seed for seed in seeds if number.margin_of(seed) < 1]
 
     def run(there: Network, rule: str, some: Sequence[int]) -> Number:
-        return at(runs, there, rule, some, number.measure, number.bound, number)
+        return at(runs, there, rule, some, number.measure, number.bound, number.each)
 
     def clears(there: Network, seed: int) -> bool:
         return control == subject.name or run(there, control, [seed]).margin >= 1

@@ -1,5 +1,6 @@
 """The figure of a suite, a type per kind. `figures.py` draws it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -72,9 +73,7 @@ class Time(Placed):
 
     def validate(self, where: Where) -> None:
         """Test that the column exists."""
-        columns, tables = _core.columns(), ("flow_samples", "path_samples")
-        known = [f"{table}.{name}" for table in tables for name in columns[table]]
-        where.at("column").one_of(self.column, known)
+        check_column(self.column, ("flow_samples", "path_samples"), where)
         _check_bin(self.bin_s, where)
 
 
@@ -104,6 +103,13 @@ class Distribution(Placed):
     def cases(self) -> tuple[str, ...]:
         """The cases that it draws."""
         return (self.case, *self.baselines)
+
+
+def check_column(column: str, tables: Sequence[str], where: Where) -> None:
+    """Test that one of the tables has a column, such as `flow_samples.goodput_mbps`."""
+    columns = _core.columns()
+    known = [f"{table}.{name}" for table in tables for name in columns[table]]
+    where.at("column").one_of(column, known)
 
 
 def _check_bin(bin_s: float, where: Where) -> None:

@@ -32,16 +32,16 @@ Key = tuple[Any, str]
 
 def draw(outcome: Outcome) -> Figure:
     """The figure that the study's file asks for."""
-    match outcome.suite.entries.figure:
-        case Curve() as drawing:
-            return _curve(outcome, drawing)
-        case Plane() as drawing:
-            return _plane(outcome, drawing)
-        case Time() as drawing:
-            return _time(outcome, drawing)
-        case Distribution() as drawing:
-            return _distribution(outcome, drawing)
-    raise ScenarioError(f"{outcome.suite.name} has no figure")
+    drawing = outcome.suite.entries.figure
+    if drawing is None:
+        raise ScenarioError(f"{outcome.suite.name} has no figure")
+    kinds: dict[type, Callable[[Outcome, Any], Figure]] = {
+        Curve: _curve,
+        Plane: _plane,
+        Time: _time,
+        Distribution: _distribution,
+    }
+    return kinds[type(drawing)](outcome, drawing)
 
 
 def _panels(
@@ -74,10 +74,7 @@ def _panels(
 
 
 def _caption(outcome: Outcome) -> str:
-    count = len(outcome.seeds)
-    seeds = "one seed" if count == 1 else f"{count} seeds"
-    form = ", quick form" if outcome.quick else ""
-    return f"{outcome.suite.entries.title}: {outcome.backend}, {seeds}{form}"
+    return f"{outcome.suite.entries.title}: {outcome.backend}, {outcome.over}{outcome.form}"
 
 
 def _curve(outcome: Outcome, drawing: Curve) -> Figure:

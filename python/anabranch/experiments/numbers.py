@@ -254,8 +254,3 @@ class Answer:
             label = "" if worst.measure is shown.measure else f"{worst.measure.label} "
             says += f"; worst at {worst.network.label}: {label}{worst.in_words}"
         return cls(name, item, rule, result, says, numbers, searched)
-
-    @classmethod
-    def not_tested(cls, name: str, item: Item, rule: str, why: str) -> "Answer":
-        """An item without an answer."""
-        return cls(name, item, rule, NOT_TESTED, why)

@@ -21,7 +21,7 @@ from anabranch.experiments.subject import Subject, item_zero
 from anabranch.experiments.suite import OWN, Item, Suite
 from anabranch.experiments.trial import Seeds, Trial, form_of, part
 from anabranch.experiments.values import KEYS, Column
-from anabranch.formats import interval, latex_table, markdown_table, records
+from anabranch.formats import interval, latex_rows, markdown_table, records
 from anabranch.result.caveats import caveats
 from anabranch.runner import BACKENDS, Progress, known_backend
 from anabranch.runner.asked import Algorithm, algorithms_of, check_jobs
@@ -57,6 +57,16 @@ class Outcome:
     """Warnings that `run` would have printed, with the items that they concern."""
     subject: Subject | None = None
     """The rule that is judged."""
+
+    @property
+    def over(self) -> str:
+        """The number of seeds, in words."""
+        return "one seed" if len(self.seeds) == 1 else f"{len(self.seeds)} seeds"
+
+    @property
+    def form(self) -> str:
+        """Words for the quick form, as the end of a phrase."""
+        return ", quick form" if self.quick else ""
 
     def of(self, result: str) -> list[Answer]:
         """The answers with this result."""
@@ -106,17 +116,16 @@ class Outcome:
             values.columns(self.suite.block("", self.backend), self.backend, self.suite.entries.on)
         )
 
-    def cell(self, column: Column) -> dict[str, str]:
-        """A column of the table in words, by rule; missing where nothing was measured."""
-        found = values.numbers(self.table, self.rules, column.measure, column.case)
-        form = f".{column.digits}f"
-        return {rule: interval(n["value"], n["value_ci95"], form) for rule, n in found.items()}
-
     def in_cells(self) -> tuple[list[str], list[list[str]]]:
-        """The header of the table and its rows."""
-        cells = [self.cell(column) for column in self.columns]
-        header = ["rule", *(column.title for column in self.columns)]
-        return header, [[rule, *(cell.get(rule, "-") for cell in cells)] for rule in self.rules]
+        """The header of the table and its rows; "-" where nothing was measured."""
+        header, rows = ["rule"], [[rule] for rule in self.rules]
+        for column in self.columns:
+            found = values.numbers(self.table, self.rules, column.measure, column.case)
+            header.append(column.title)
+            for row in rows:
+                n, form = found.get(row[0]), f".{column.digits}f"
+                row.append("-" if n is None else interval(n["value"], n["value_ci95"], form))
+        return header, rows
 
     def markdown(self) -> list[str]:
         """The table in Markdown: a row per rule."""
@@ -124,8 +133,7 @@ class Outcome:
 
     def latex(self) -> str:
         """The table for LaTeX."""
-        header, rows = self.in_cells()
-        return latex_table(pd.DataFrame(rows, columns=header))
+        return latex_rows(*self.in_cells())
 
     def results(self, name: str) -> dict[str, list[str]]:
         """The rules by their answer to an item."""
@@ -168,10 +176,7 @@ class Outcome:
             "anabranch": VERSION,
             "suite": self.suite.name,
             "rfc": entries.rfc or None,
-            "title": entries.title,
-            "question": entries.question,
-            "sources": [vars(source) for source in entries.sources],
-            "not_modelled": [lack.text for lack in entries.not_modelled],
+            **entries.as_dict(),
             "backend": self.backend,
             "quick": self.quick,
             "given": self.subject.text if self.subject else None,
@@ -246,26 +251,22 @@ def harm(
     algorithms: Sequence[Algorithm] | None = None,
     seeds: Seeds = None,
     *,
-    on: str = "sim",
-    set: Values | None = None,
-    quick: bool = False,
-    store: Path | None = None,
-    jobs: int | None = None,
     progress: Progress | None = None,
+    **how: Any,
 ) -> Outcome:
     """Compare rules over two paths with the best single path, in the networks of `studies/harm`.
 
-    `algorithms` run beside uncoupled Reno and CUBIC. `set` replaces values of every case, by
-    dotted key. `quick`: the first network without its variations, for backends that run in real
-    time. The rest is as in `study`.
+    `algorithms` run beside uncoupled Reno and CUBIC. `how`: `on`, `quick`, `store` and `jobs` as in
+    `study` (`quick`: the first network without its variations, for backends that run in real
+    time), and `set`, which replaces values of every case, by dotted key.
     """
-    return _ran(planned(open_harm(), algorithms, on, quick, seeds, store, jobs, set), progress)
+    return _ran(planned(open_harm(), algorithms, seeds=seeds, **how), progress)
 
 
 def planned(
     suite: Suite,
     asked: Sequence[Algorithm] | None,
-    on: str,
+    on: str = "sim",
     quick: bool = False,
     seeds: Seeds = None,
     store: Path | None = None,
@@ -320,11 +321,19 @@ def _ran(trial: Trial, progress: Progress | None) -> Outcome:
     if not rows:
         label, reason = next(iter(failures.items()))
         raise ScenarioError(f"{trial.suite.name}: every run failed; {label}: {reason}")
-    found = values.relative(block.measures, pd.DataFrame(rows, columns=[*KEYS, "value"]))
-    seeds = next(iter(trial.reached.values()))
+    seeds, answers = next(iter(trial.reached.values())), list(trial.answers())
+    return _outcome(trial, seeds, answers, rows, failures=failures, late=late)
+
+
+def _outcome(
+    trial: Trial, seeds: Sequence[int], answers: list[Answer], rows: Sequence[Any], **rest: Any
+) -> Outcome:
+    found = pd.DataFrame(rows, columns=[*KEYS, "value"])
+    if len(found):
+        found = values.relative(trial.blocks[""][0].measures, found)
     looks = trial.looks.counts[: trial.looks.taken]
     what = (trial.suite, trial.on, trial.quick, list(trial.rules), seeds, looks)
-    return Outcome(*what, list(trial.answers()), found, trial.samples, failures, late)
+    return Outcome(*what, answers, found, trial.samples, **rest)
 
 
 def judge(
@@ -366,24 +375,16 @@ def judge(
         if opened is not store:
             opened.close()
     answers = {one.name: one for one in trial.answers()}
-    proved = {name: item for name, item in chosen.items() if item.check == "proof"}
-    if proved:
+    if proved := {name: item for name, item in chosen.items() if item.check == "proof"}:
         answers |= {one.name: one for one in checks.proofs(subject, proved, quick)}
     for name, item in chosen.items():
         if item.check == "operations":
             answers[name] = checks.operations(subject, name, item)
     if progress:
         progress(1.0)
-    warnings = _warnings(trial, subject)
-    if subject.endpoint:
-        keys = ", ".join(f'{key} = "{value}"' for key, value in subject.endpoint.items())
-        warnings.insert(0, f"{subject.name} needs {keys}: all flows of items on sim have it")
-    taken = looks.counts[: looks.taken]
-    what = (suite, "sim", quick, [subject.name], first[: looks.counts[0]], taken)
-    all_answers = [zero, *(answers[name] for name in chosen if name in answers)]
-    nothing = pd.DataFrame(columns=[*KEYS, "value"])
-    rest: dict[str, Any] = {"warnings": warnings, "subject": subject}
-    return Outcome(*what, all_answers, nothing, trial.samples, **rest)
+    in_order = [zero, *(answers[name] for name in chosen if name in answers)]
+    rest: dict[str, Any] = {"warnings": _warnings(trial, subject), "subject": subject}
+    return _outcome(trial, first[: looks.counts[0]], in_order, [], **rest)
 
 
 def suited(suite: Suite, subject: Subject) -> Suite:
@@ -396,18 +397,20 @@ def suited(suite: Suite, subject: Subject) -> Suite:
 
 
 def _warnings(trial: Trial, subject: Subject) -> list[str]:
-    """Warnings of `run` at the first case of each item, each once."""
-    found: dict[str, list[str]] = {}
+    """Needs of the rule, and warnings of `run` at the first case of each item, each once."""
+    found: dict[str, dict[str, None]] = {}
     for name, (block, networks) in trial.blocks.items():
         scenario = next(iter(networks.values())).scenario
         if subject.written is None:
             scenario = scenario.with_algorithm(subject.name)
-        for warning in dict.fromkeys([*scenario.warnings, *caveats(scenario, block.on)]):
-            found.setdefault(warning, []).append(name)
+        for warning in [*scenario.warnings, *caveats(scenario, block.on)]:
+            found.setdefault(warning, {})[name] = None
     for warning, names in trial.warnings.items():
-        known = found.setdefault(warning, [])
-        known += [name for name in dict.fromkeys(names) if name not in known]
-    return [f"{', '.join(names)}: {warning}" for warning, names in found.items()]
+        found.setdefault(warning, {}).update(dict.fromkeys(names))
+    said = [f"{', '.join(names)}: {warning}" for warning, names in found.items()]
+    keys = ", ".join(f'{key} = "{value}"' for key, value in subject.endpoint.items())
+    needs = f"{subject.name} needs {keys}: all flows of items on sim have it"
+    return [*([needs] if keys else []), *said]
 
 
 def _reasons(items: Mapping[str, Item]) -> dict[str, str]:

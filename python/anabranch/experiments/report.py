@@ -57,22 +57,16 @@ def write(outcome: Outcome, directory: Path, command: list[str] | None = None) -
     svg = picture.read_text(encoding="utf-8") if picture.exists() else ""
     text = html(outcome, files, svg[max(svg.find("<svg"), 0) :])
     (directory / "report.html").write_text(text + "\n", encoding="utf-8")
-    document = json_text(outcome.as_dict())
-    (directory / "report.json").write_text(document + "\n", encoding="utf-8")
+    document = outcome.as_dict()
+    (directory / "report.json").write_text(json_text(document) + "\n", encoding="utf-8")
     hashes = manifest.hashes(directory)
     if files:
         own = manifest.hashes(directory / COUNTEREXAMPLES)
         hashes |= {f"{COUNTEREXAMPLES}/{name}": value for name, value in own.items()}
-    runs = {
-        "suite": suite.name,
-        "backend": outcome.backend,
-        "quick": outcome.quick,
-        "rules": [outcome.subject.text] if outcome.subject else list(outcome.rules),
-        "seeds": list(outcome.seeds),
-        "looks": list(outcome.looks),
-        "counts": outcome.counts,
-        "failures": dict(outcome.failures),
-    }
+    kept = ("suite", "backend", "quick", "rules", "seeds", "looks", "counts", "failures")
+    runs = {key: document[key] for key in kept}
+    if outcome.subject is not None:
+        runs["rules"] = [outcome.subject.text]
     whole = {**manifest.origin(command), "suite": runs, "files": hashes}
     (directory / MANIFEST).write_text(json_text(whole) + "\n", encoding="utf-8")
 
@@ -101,13 +95,11 @@ def html(outcome: Outcome, files: Sequence[str] = (), figure: str = "") -> str:
 def page(outcome: Outcome) -> list[str]:
     """A study in Markdown: what it asks, its verdict and its table."""
     entries = outcome.suite.entries
-    count = len(outcome.seeds)
-    over = "one seed" if count == 1 else f"means and 95 % intervals over {count} seeds"
-    form = ", quick form" if outcome.quick else ""
+    several = "means and 95 % intervals over " if len(outcome.seeds) > 1 else ""
     return [
         f"### {outcome.suite.name}: {entries.title}",
         "",
-        f"{entries.question} On {outcome.backend}, {over}{form}.",
+        f"{entries.question} On {outcome.backend}, {several}{outcome.over}{outcome.form}.",
         "",
         f"**{outcome.verdict}**",
         "",

@@ -4,9 +4,10 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from anabranch.experiments.networks import Cell
+from anabranch.experiments.suite import Taken
 from anabranch.quantities import measure
 from anabranch.result import Result
 from anabranch.runner import Progress
@@ -15,19 +16,6 @@ from anabranch.sweeps import tables
 from anabranch.sweeps.execute import engine
 from anabranch.sweeps.point import Point, build
 from anabranch.sweeps.store import Directory, Memory, Nowhere, Store, decode
-from anabranch.typed_toml import Values, Where
-
-
-class Taken(Protocol):
-    """A measure: a quantity with its parameters."""
-
-    @property
-    def quantity(self) -> str: ...
-    @property
-    def parameters(self) -> Values: ...
-    @property
-    def where(self) -> Where: ...
-
 
 See = Callable[[Cell, int, Result], None]
 """Called with each run that is looked at."""
@@ -106,6 +94,11 @@ class Runs:
     def value(self, cell: Cell, seed: int, wanted: Taken) -> float | None:
         """The number of a measure in a run; NaN where there is nothing, None where it failed."""
         return self.numbers.get((self.point(cell, seed).key, _name(wanted)))
+
+    def by_seed(self, cell: Cell, seeds: Sequence[int], wanted: Taken) -> dict[int, float]:
+        """The numbers of a measure by seed, of the runs that did not fail."""
+        found = {seed: self.value(cell, seed, wanted) for seed in seeds}
+        return {seed: value for seed, value in found.items() if value is not None}
 
     def failure(self, cell: Cell, seeds: Sequence[int]) -> str | None:
         """Why a run of a cell failed, the first one."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from anabranch.conversion.described import Delays, Steps, Walk, csv, mahimahi
 from anabranch.experiments.drawings import Drawing
@@ -51,12 +51,25 @@ class Case:
     """Whether --quick runs it."""
 
 
-@dataclass(frozen=True)
-class Measure(Placed):
-    """A number of each run."""
+@dataclass(frozen=True, kw_only=True)
+class Taken(Placed):
+    """A quantity of each run, with its parameters."""
 
     quantity: str
     """The function of a run that gives it (docs/reference/paper-files.md)."""
+    parameters: Values = field(default_factory=dict, metadata=REST)
+    """The parameters of the quantity."""
+
+    def validate(self, where: Where) -> None:
+        """Test that quantity and parameters exist."""
+        where.at("quantity").one_of(self.quantity, list(QUANTITIES))
+        check_call(QUANTITIES[self.quantity], self.parameters, type(self), where)
+
+
+@dataclass(frozen=True)
+class Measure(Taken):
+    """A number of each run under a name."""
+
     label: str
     """Words for the number, with its unit."""
     cases: Annotated[tuple[str, ...], Some("case")] | None = None
@@ -68,13 +81,6 @@ class Measure(Placed):
     """Decimals in tables."""
     in_table: bool = True
     """Whether it is in the table, or only in the figure."""
-    parameters: Values = field(default_factory=dict, metadata=REST)
-    """The parameters of the quantity."""
-
-    def validate(self, where: Where) -> None:
-        """Test that quantity and parameters exist."""
-        where.at("quantity").one_of(self.quantity, list(QUANTITIES))
-        check_call(QUANTITIES[self.quantity], self.parameters, Measure, where)
 
 
 @dataclass(frozen=True)
@@ -280,6 +286,15 @@ class Entries(Placed):
     """Features of the field's experiments that this suite lacks."""
     traces: Mapping[str, Trace] = field(default_factory=dict)
     """Rate traces, by the name of the file that scenarios give."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Title, question, sources and gaps, as plain data for JSON."""
+        return {
+            "title": self.title,
+            "question": self.question,
+            "sources": [vars(source) for source in self.sources],
+            "not_modelled": [lack.text for lack in self.not_modelled],
+        }
 
     def validate(self, where: Where) -> None:
         """Test that looks ascend, and that every case and measure that is named exists."""

@@ -14,7 +14,7 @@ from anabranch.experiments.networks import (
     sampled_case,
     without_failing,
 )
-from anabranch.experiments.numbers import Answer, Number
+from anabranch.experiments.numbers import NOT_TESTED, Answer, Number
 from anabranch.experiments.runs import Runs
 from anabranch.experiments.samples import Samples
 from anabranch.experiments.suite import Block, Bound, Item, Measure, Suite
@@ -159,7 +159,10 @@ class Trial:
 
     def _see(self, cell: Cell, seed: int, result: Result) -> None:
         for warning in result.warnings:
-            names = [name for name, (_, of) in self.blocks.items() if of and cell in _cells(of)]
+            firsts = (
+                (name, next(iter(of.values()))) for name, (_, of) in self.blocks.items() if of
+            )
+            names = [name for name, first in firsts if cell in first.rules.values()]
             self.warnings.setdefault(warning, []).extend(filter(None, names))
         if self.samples.takes(cell.case):
             self.samples.add(cell.case, cell.rule, seed, result)
@@ -200,15 +203,10 @@ class Trial:
             bound, each = _multiple(bound), True
         elif block.reference is not None:
             each = block.reference.than == "each"
-
-        def values(cell: Cell) -> dict[int, float]:
-            found = {seed: self.runs.value(cell, seed, wanted) for seed in seeds}
-            return {seed: value for seed, value in found.items() if value is not None}
-
         certain = not BACKENDS[block.on].random
         looks = Looks.one(1) if certain else self.looks
-        references = {name: values(cell) for name, cell in cells.items()}
-        own = values(network.rules[rule])
+        own = self.runs.by_seed(network.rules[rule], seeds, wanted)
+        references = {name: self.runs.by_seed(cell, seeds, wanted) for name, cell in cells.items()}
         return Number(wanted, bound, network, rule, own, references, looks, each, certain)
 
     def failure(self, name: str, rule: str) -> str | None:
@@ -227,7 +225,7 @@ class Trial:
             for rule in self.rules:
                 reason = self.reasons.get(name) or self.failure(name, rule)
                 if reason is not None:
-                    yield Answer.not_tested(name, item, rule, reason)
+                    yield Answer(name, item, rule, NOT_TESTED, reason)
                     continue
                 own = [one for one in self.numbers(name) if one.rule == rule]
                 groups = [[one] for one in own] if item.per == "case" else [own] if own else []
@@ -254,7 +252,8 @@ class Trial:
         try:
             found = measured(list(drawn.values()))
             for round_ in range(sample.quick_rounds if self.quick else sample.rounds):
-                box = around(sample, _worst(found).network.sampled, round_)
+                worst = min(found, key=lambda number: number.margin)
+                box = around(sample, worst.network.sampled, round_)
                 points = draw(box, sample.quick if self.quick else sample.points)
                 more = [self._network(block, *sampled_case(values)) for values in points]
                 found += measured(more)
@@ -267,14 +266,6 @@ class Trial:
             if len(chosen) < sample.confirm:
                 chosen.setdefault(one.network.label, one.network)
         self.blocks[name] = block, chosen
-
-
-def _worst(numbers: Sequence[Number]) -> Number:
-    return min(numbers, key=lambda one: one.margin)
-
-
-def _cells(networks: Mapping[str, Network]) -> list[Cell]:
-    return list(next(iter(networks.values())).rules.values())
 
 
 def _applies(bound: Bound, measure: Measure, network: Network) -> bool:

@@ -14,19 +14,15 @@ import pandas as pd
 
 from anabranch.experiments.trial import part
 from anabranch.files import output
-from anabranch.formats import csv_table, interval, markdown_table, number, percent
-from anabranch.papers.entries.case import Case
-from anabranch.papers.entries.experiments import Measure
-from anabranch.papers.entries.paper import Item, Paper
+from anabranch.formats import csv_table, interval, json_text, markdown_table, number, percent
+from anabranch.intervals import mean_with_interval
+from anabranch.papers.case import Case
 from anabranch.papers.folder import open_paper
-from anabranch.papers.reproduce import measure_all
-from anabranch.result import mean_with_interval
+from anabranch.papers.reproduce import Name, measure_all
+from anabranch.papers.suite import Paper
 from anabranch.runner import Progress, known_backend
 from anabranch.scenario import ScenarioError
 from anabranch.typed_toml import Values
-
-Name = tuple[str, str, str]
-"""Item, metric and case."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +42,11 @@ class Line:
     late: list[str] = field(default_factory=list)
     """The backends with a run that was too late (docs/reference/lab.md)."""
 
+    @property
+    def name(self) -> Name:
+        """Item, metric and case."""
+        return self.item, self.metric, self.case
+
     def difference(self, backend: str, other: str) -> float | None:
         """The difference of two backends' means relative to that of `other`."""
         of, base = self.measured.get(backend), self.measured.get(other)
@@ -58,6 +59,14 @@ class Line:
             return "not converged"
         late = " (late)" if backend in self.late else ""
         return interval(mean, self.interval.get(backend), ".3g", ".2g", missing="") + late
+
+    def take(self, other: "Line", but: Sequence[str] = ()) -> None:
+        """Add the backends that another line has and this one lacks, but for some."""
+        for backend, mean in other.measured.items():
+            if backend not in self.measured and backend not in but:
+                self.measured[backend] = mean
+                self.interval[backend] = other.interval.get(backend)
+                self.late.extend([backend] if backend in other.late else [])
 
 
 @dataclass(frozen=True)
@@ -73,15 +82,15 @@ class Agreement:
 
     def label(self, name: str) -> str:
         """The text for a case or metric."""
-        whole = self.labels.get(name)
-        return whole or ", ".join(self.labels.get(part, part) for part in Case(name).parts)
+        return Case(name).labelled(self.labels)
 
     def as_dict(self) -> dict[str, Any]:
         """The comparison as plain data for JSON."""
         first, *others = self.backends
-        differences = [{b: line.difference(b, first) for b in others} for line in self.lines]
-        pairs = zip(self.lines, differences, strict=True)
-        rows = [{**vars(line), "difference": difference} for line, difference in pairs]
+        rows = []
+        for line in self.lines:
+            differences = {other: line.difference(other, first) for other in others}
+            rows.append({**vars(line), "difference": differences})
         head = {"paper": self.paper, "backends": list(self.backends), "runs": self.runs}
         return {**head, "rows": rows}
 
@@ -105,11 +114,12 @@ class Agreement:
         columns = [name for backend in self.backends for name in (backend, f"{backend} ci95")]
         rows = []
         for line in self.lines:
-            row = [line.metric, line.case, number(line.published, ".3g")]
-            for backend in self.backends:
-                row.append(number(line.measured.get(backend), ".3g"))
-                row.append(number(line.interval.get(backend), ".2g"))
-            rows.append(row)
+            means = (number(line.measured.get(backend), ".3g") for backend in self.backends)
+            halves = (number(line.interval.get(backend), ".2g") for backend in self.backends)
+            names = [line.metric, line.case, number(line.published, ".3g")]
+            rows.append(
+                [*names, *(cell for pair in zip(means, halves, strict=True) for cell in pair)]
+            )
         return csv_table(["metric", "case", "published", *columns], rows)
 
     def markdown(self) -> str:
@@ -145,23 +155,19 @@ def agree(
     before = earlier(beside, name) if beside else []
     with output(out, force) as stage:
         lines: dict[Name, Line] = {}
+        shown = list(backends)
         for i, backend in enumerate(backends):
             share = part(progress, i / len(backends), 1 / len(backends))
-            _measure(lines, paper, backend, jobs, share, store)
-        shown = list(backends)
+            for line in _measured(paper, backend, jobs, share, store):
+                lines.setdefault(line.name, line).take(line)
         for line in before:
-            own = lines.setdefault((line.item, line.metric, line.case), line)
-            for backend in line.measured:
-                shown += [backend] if backend not in shown else []
-                if own is not line and backend not in backends:
-                    own.measured[backend] = line.measured[backend]
-                    own.interval[backend] = line.interval.get(backend)
-                    own.late.extend([backend] if backend in line.late else [])
+            lines.setdefault(line.name, line).take(line, but=backends)
+            shown += [backend for backend in line.measured if backend not in shown]
         agreement = Agreement(name, shown, list(lines.values()), paper.labels, len(paper.seeds))
         if stage:
-            (stage / "agreement.md").write_text(agreement.markdown(), encoding="utf-8")
-            data = json.dumps(agreement.as_dict(), indent=1, allow_nan=False)
-            (stage / "agreement.json").write_text(data + "\n", encoding="utf-8")
+            data = json_text(agreement.as_dict()) + "\n"
+            for suffix, text in (("md", agreement.markdown()), ("json", data)):
+                (stage / f"agreement.{suffix}").write_text(text, encoding="utf-8")
     return agreement
 
 
@@ -175,15 +181,18 @@ def narrowed(paper: Paper, set: Values) -> Paper:
     agreed = paper.agreement
     if agreed is None:
         raise ScenarioError(
-            f"papers/{paper.name}/experiments.toml has no [agreement], which selects "
+            f"papers/{paper.folder.name}/experiments.toml has no [agreement], which selects "
             "the cases to run on several backends"
         )
     values = {**agreed.set, **set}
-    items = {
-        id: replace(item, measures=list(_chosen(item, agreed.items[id])), figures=())
-        for id, item in paper.items.items()
-        if id in agreed.items
-    }
+    items = {}
+    for id in (id for id in paper.items if id in agreed.items):
+        measures = []
+        for one in paper.items[id].taken:
+            named = (case.partition(".") for case in agreed.items[id])
+            own = tuple(Case(case) for group, _, case in named if group == one.group)
+            measures += [replace(one, cases=own)] if own else []
+        items[id] = replace(paper.items[id], measures=tuple(measures), figures=())
     groups = {}
     for name, group in paper.groups.items():
         rules = group.algorithms.items()
@@ -192,54 +201,33 @@ def narrowed(paper: Paper, set: Values) -> Paper:
     return replace(paper, items=items, groups=groups, seeds=agreed.seeds)
 
 
-def _chosen(item: Item, cases: Sequence[Case]) -> Iterator[Measure]:
-    """An item's measures for these cases, each named `group.case`."""
-    for measure in item.measures:
-        of_group = [one for case in cases if (one := case.within(measure.group))]
-        if of_group:
-            yield replace(measure, cases=tuple(of_group))
-
-
-def _measure(
-    lines: dict[Name, Line],
-    paper: Paper,
-    backend: str,
-    jobs: int | None,
-    progress: Progress | None,
-    store: Path | None,
-) -> None:
-    """Add the numbers of one backend."""
+def _measured(
+    paper: Paper, backend: str, jobs: int | None, progress: Progress | None, store: Path | None
+) -> Iterator[Line]:
+    """The numbers of one backend."""
     measured = measure_all(paper, False, progress, on=backend, jobs=jobs, store=store)
     numbers = measured.numbers.dropna(subset="value")
     means = mean_with_interval(numbers, ["item", "metric", "case"], ["value"])
-    found: dict[Name, tuple[float | None, float | None]] = {
-        (item, metric, case): (mean, None if pd.isna(half) else half)
-        for item, metric, case, mean, half in means.itertuples(index=False, name=None)
-    }
-    for key, (mean, half) in (found | dict.fromkeys(measured.unsolved, (None, None))).items():
-        item, metric, case = key
+    rows = [*means.itertuples(index=False, name=None)]
+    for item, metric, case, mean, half in [*rows, *((*n, None, None) for n in measured.unsolved)]:
         printed = paper.items[item].metric(metric)
-        theory = printed.theory_of(Case(case))
-        line = lines.setdefault(key, Line(*key, printed.published.get(case), theory))
+        line = Line(item, metric, case, printed.published.get(case), printed.theory_of(Case(case)))
         line.measured[backend] = mean
         if mean is not None:
-            line.interval[backend] = half
-        line.late.extend([backend] if key in measured.late else [])
+            line.interval[backend] = None if pd.isna(half) else half
+        line.late.extend([backend] if line.name in measured.late else [])
+        yield line
 
 
 def earlier(file: Path, name: str) -> list[Line]:
     """The numbers in the agreement.json of an earlier run. Raises `ScenarioError`."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-        if data["paper"] != name:
-            raise ScenarioError(f"{file}: expected a run of {name}, got one of {data['paper']}")
-        return [
-            Line(**{key: value for key, value in row.items() if key != "difference"})
-            for row in data["rows"]
-        ]
+        paper, rows = data["paper"], data["rows"] if data["paper"] == name else []
+        lines = [Line(**{key: row[key] for key in row if key != "difference"}) for row in rows]
     except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, ScenarioError):
-            raise
-        raise ScenarioError(
-            f"{file}: expected an agreement.json written by `anabranch agree`"
-        ) from error
+        expected = "expected an agreement.json written by `anabranch agree`"
+        raise ScenarioError(f"{file}: {expected}") from error
+    if paper != name:
+        raise ScenarioError(f"{file}: expected a run of {name}, got one of {paper}")
+    return lines

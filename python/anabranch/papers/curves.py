@@ -1,6 +1,6 @@
 """The curves of a paper's figures: over time, over a swept value, the tail of a distribution.
 
-An item's `figures` in `experiments.toml` define them (`entries/figures.py`). This module computes
+An item's `figures` in `experiments.toml` define them (`figures.py`). This module computes
 their numbers; `html.py` draws them.
 """
 
@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from anabranch.experiments.samples import over_time
-from anabranch.papers.entries.case import Case
-from anabranch.papers.entries.figures import Line, Series, Sweep, Tail
-from anabranch.papers.entries.published import Metric
+from anabranch.papers.case import Case
+from anabranch.papers.figures import Line, Series, Sweep, Tail
+from anabranch.papers.suite import Metric
 from anabranch.quantities.table import rows
 from anabranch.quantities.tails import ccdf, tail_fit
 from anabranch.result import Result, between
@@ -39,15 +39,8 @@ class Curve:
     """The index of the line style."""
     mark: str = ""
     """`full` points, `hollow` ones (published, without a line), or none if empty."""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Curves over the same axes."""
-
-    title: str
-    """Labels joined by dots."""
-    curves: Sequence[Curve]
+    panel: str = ""
+    """The title of its axes: labels joined by dots."""
 
 
 @dataclass(frozen=True)
@@ -58,45 +51,55 @@ class Drawing:
     x: str
     y: str
     """The labels of the axes."""
-    panels: Sequence[Panel]
+    curves: Sequence[Curve]
     log: str = ""
     """The axes that are logarithmic: `x`, `y`, `xy` or none."""
+
+    @property
+    def panels(self) -> dict[str, list[Curve]]:
+        """The curves of each pair of axes, by title."""
+        found: dict[str, list[Curve]] = {}
+        for curve in self.curves:
+            found.setdefault(curve.panel, []).append(curve)
+        return found
+
+    def joined(self, other: "Drawing") -> "Drawing":
+        """With the curves of another one; levels of both are kept once."""
+        known = {(c.panel, c.name, c.x[0], c.y[0]) for c in self.curves if not c.algorithm}
+        new = [c for c in other.curves if (c.panel, c.name, c.x[0], c.y[0]) not in known]
+        return replace(self, curves=[*self.curves, *new])
 
 
 def drawn(figure: Series | Tail, result: Result, cases: Sequence[Case]) -> Drawing:
     """A figure drawn from whole runs."""
-    return (
-        series(figure, result, cases) if isinstance(figure, Series) else tail(figure, result, cases)
-    )
-
-
-def series(figure: Series, result: Result, cases: Sequence[Case]) -> Drawing:
-    """Columns of the samples over time, s."""
-    panels: dict[str, list[Curve]] = {}
+    if isinstance(figure, Series):
+        curves = [curve for case in cases for curve in _series(figure, result, case)]
+        return Drawing(figure.title, "time (s)", figure.y, curves)
+    curves = []
     for case in cases:
-        for number, line in enumerate(figure.lines):
-            title = {"case": case, "line": line.label}.get(figure.panels, "")
-            curves = _lines(figure, result, case, line, 0 if figure.panels == "line" else number)
-            panels.setdefault(title, []).extend(curves)
-    made = [Panel(name, of_panel) for name, of_panel in panels.items()]
-    return Drawing(figure.title, "time (s)", figure.y, made)
+        with_alone = all(curve.panel != case.setting for curve in curves)
+        curves += _tail(figure, result, case, with_alone)
+    return Drawing(figure.title, figure.x, figure.y, curves, log="xy")
 
 
-def _lines(figure: Series, result: Result, case: Case, line: Line, dash: int) -> Iterator[Curve]:
-    """A line of one case, and its levels."""
-    name = {"case": line.label, "line": case}.get(figure.panels, Case.of(case, line.label))
-    x, y = _over_time(figure, result, case, line)
-    yield Curve(name, line.algorithm or case.algorithm, x, y, dash=dash)
-    for start, stop, value in line.levels:
-        yield Curve("level", "", [start, stop], [value, value])
+def _series(figure: Series, result: Result, case: Case) -> Iterator[Curve]:
+    """Columns of the samples over time, s: the lines of one case, and their levels."""
+    for number, line in enumerate(figure.lines):
+        panel = {"case": case, "line": line.label}.get(figure.panels, "")
+        name = {"case": line.label, "line": case}.get(figure.panels, Case.of(case, line.label))
+        dash = 0 if figure.panels == "line" else number
+        x, y = _over_time(figure, result, case, line)
+        yield Curve(name, line.algorithm or case.algorithm, x, y, dash=dash, panel=panel)
+        for start, stop, value in line.levels:
+            yield Curve("level", "", [start, stop], [value, value], panel=panel)
 
 
 def _over_time(
     figure: Series, result: Result, case: Case, line: Line
 ) -> tuple[list[float], list[float]]:
     """Times and values: the sum over paths unless one is chosen, the mean over users and seeds."""
-    samples = rows(result.tables()[line.table], case=case, seed=figure.seed)
-    column = line.name
+    table, _, column = line.column.partition(".")
+    samples = rows(result.tables()[table], case=case, seed=figure.seed)
     if line.share:
         together = samples.groupby(["seed", "time_s"])[column].transform("sum")
         samples = samples.assign(**{column: samples[column] / together})
@@ -106,44 +109,27 @@ def _over_time(
     return _round(mean.index), _round(mean)
 
 
-def tail(figure: Tail, result: Result, cases: Sequence[Case]) -> Drawing:
+def _tail(figure: Tail, result: Result, case: Case, with_alone: bool) -> Iterator[Curve]:
     """The share of transfers that last x s or longer, on log axes, over all seeds.
 
     With `low_s` and `high_s` the line fitted between them is added, with its slope; with
     `rate_mbps` the distribution of the time that each file would take at that rate.
     """
-    panels: dict[str, list[Curve]] = {}
-    for case in cases:
-        setting, algorithm = case.setting, case.algorithm
-        transfers = rows(result.transfers, case=case, flow=figure.flow)
-        ordered = np.sort(transfers["duration_s"].to_numpy())
-        x = np.geomspace(ordered[0], ordered[-1], TAIL_POINTS)
-        if figure.rate_mbps is not None and setting not in panels:
-            alone = np.sort(8e-6 * transfers["bytes"].to_numpy() / figure.rate_mbps)
-            at = np.geomspace(alone[0], alone[-1], TAIL_POINTS)
-            panels[setting] = [Curve("alone", "", _round(at), _round(ccdf(alone, at)))]
-        curves = panels.setdefault(setting, [])
-        curves.append(Curve(algorithm, algorithm, _round(x), _round(ccdf(ordered, x))))
-        if figure.low_s is not None and figure.high_s is not None:
-            ends = np.array([figure.low_s, figure.high_s])
-            slope, intercept = tail_fit(ordered, figure.low_s, figure.high_s)
-            line = _round(10**intercept * ends**slope)
-            name = f"{algorithm}.slope {slope:.2f}".replace("-", "−")
-            curves.append(Curve(name, algorithm, _round(ends), line, dash=1))
-    made = [Panel(setting, curves) for setting, curves in panels.items()]
-    return Drawing(figure.title, figure.x, figure.y, made, log="xy")
-
-
-def joined(before: Drawing | None, after: Drawing) -> Drawing:
-    """Two drawings as one: panels of the same title are merged, levels of both kept once."""
-    if before is None:
-        return after
-    panels = {panel.title: list(panel.curves) for panel in before.panels}
-    for panel in after.panels:
-        curves = panels.setdefault(panel.title, [])
-        known = {(c.name, c.x[0], c.y[0]) for c in curves if not c.algorithm}
-        curves += [c for c in panel.curves if (c.name, c.x[0], c.y[0]) not in known]
-    return replace(after, panels=[Panel(title, curves) for title, curves in panels.items()])
+    panel, algorithm = case.setting, case.algorithm
+    transfers = rows(result.transfers, case=case, flow=figure.flow)
+    ordered = np.sort(transfers["duration_s"].to_numpy())
+    x = np.geomspace(ordered[0], ordered[-1], TAIL_POINTS)
+    if figure.rate_mbps is not None and with_alone:
+        alone = np.sort(8e-6 * transfers["bytes"].to_numpy() / figure.rate_mbps)
+        at = np.geomspace(alone[0], alone[-1], TAIL_POINTS)
+        yield Curve("alone", "", _round(at), _round(ccdf(alone, at)), panel=panel)
+    yield Curve(algorithm, algorithm, _round(x), _round(ccdf(ordered, x)), panel=panel)
+    if figure.low_s is not None and figure.high_s is not None:
+        ends = np.array([figure.low_s, figure.high_s])
+        slope, intercept = tail_fit(ordered, figure.low_s, figure.high_s)
+        line = _round(10**intercept * ends**slope)
+        name = f"{algorithm}.slope {slope:.2f}".replace("-", "−")
+        yield Curve(name, algorithm, _round(ends), line, dash=1, panel=panel)
 
 
 def sweep(figure: Sweep, means: pd.DataFrame, printed: Metric) -> Drawing:
@@ -157,36 +143,33 @@ def sweep(figure: Sweep, means: pd.DataFrame, printed: Metric) -> Drawing:
     swept = {case: part for case in cases if (part := case.swept(figure.over))}
     at = {case: figure.over[part] for case, part in swept.items()}
     without = {case: case.without(part) for case, part in swept.items()}
-    panels: dict[str, list[Curve]] = {}
+    curves: list[Curve] = []
     for line in dict.fromkeys(without.values()):
         chosen = [case for case in without if without[case] == line]
+        name, panel = line.algorithm, line.setting
         points = means[means["case"].isin(chosen)].copy()
         points["x"] = [at[case] for case in points["case"]]
         points = points.sort_values("x")
-        curves = panels.setdefault(line.setting, [])
         x, y, half = points["x"], points["value"], points["value_ci95"]
         interval = [None if np.isnan(width) else float(f"{width:.6g}") for width in half]
-        name = line.algorithm
         if len(points):
-            curves.append(Curve(name, name, _round(x), _round(y), interval, mark="full"))
-        known = sorted((at[case], published[case]) for case in chosen if case in published)
-        if known:
-            curves.append(Curve("published", name, *_columns(known), mark="hollow"))
-    for setting, curves in panels.items():
-        chosen = [case for case, line in without.items() if line.setting == setting]
+            curves.append(Curve(name, name, _round(x), _round(y), interval, 0, "full", panel))
+        known = {at[case]: published[case] for case in chosen if case in published}
+        curves += _points("published", name, known, mark="hollow", panel=panel)
+    for panel in dict.fromkeys(line.setting for line in without.values()):
+        chosen = [case for case, line in without.items() if line.setting == panel]
         for number, kind in enumerate(printed.theory):
             values = {at[case]: printed.theory_of(case).get(kind) for case in chosen}
-            known = sorted((x, y) for x, y in values.items() if y is not None)
-            if known:
-                curves.append(Curve(kind, "", *_columns(known), dash=number))
-    made = [Panel(setting, curves) for setting, curves in panels.items()]
+            known = {x: y for x, y in values.items() if y is not None}
+            curves += _points(kind, "", known, dash=number, panel=panel)
     y_label = figure.metric if figure.y is None else figure.y
-    return Drawing(figure.title, figure.x, y_label, made, log=figure.log)
+    return Drawing(figure.title, figure.x, y_label, curves, log=figure.log)
 
 
-def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    """The x and the y of points."""
-    return [x for x, _ in points], [y for _, y in points]
+def _points(name: str, algorithm: str, known: dict[float, float], **look: Any) -> list[Curve]:
+    """The curve of values by x; none without any."""
+    x, y = sorted(known), [known[x] for x in sorted(known)]
+    return [Curve(name, algorithm, x, y, **look)] if known else []
 
 
 def _round(values: Any) -> list[float]:

@@ -1,4 +1,4 @@
-"""Reports as self-contained HTML files: no scripts, fonts or other hosts."""
+"""A report as a self-contained page, with its figures as SVG in light and dark colours."""
 
 import io
 import re
@@ -19,13 +19,9 @@ from anabranch.experiments.pages import render
 from anabranch.figures import style
 from anabranch.figures.network import topology
 from anabranch.figures.style import Marker
-from anabranch.papers.curves import Curve, Drawing, Panel
-from anabranch.papers.entries.case import Case
+from anabranch.papers.case import Case
+from anabranch.papers.curves import Curve, Drawing
 from anabranch.papers.report import NEAR, OFF, Item, Report, Row, Table, measured
-from anabranch.papers.summary import COLUMNS, Summary, cells
-
-# Figures of a report as inline SVG, in the page's light and dark colours.
-
 
 INK, RULE = style.PAGE_INK, style.PAGE_RULE
 
@@ -67,25 +63,26 @@ class Pictures:
 
     def item(self, item: Item) -> list[list[Markup]]:
         """All figures of an item; each is a legend and drawings to put beside each other."""
-        made = [self.curves(drawing) for drawing in item.drawings if drawing.panels]
+        made = [self.curves(drawing) for drawing in item.drawings if drawing.curves]
         if item.bars:
-            made.insert(0, self.bars(item, [t for t in item.tables if t.metric in item.bars]))
+            made.insert(0, self.bars(item))
         return made
 
     # ------------------------------------------------------------------ curves
     def curves(self, drawing: Drawing) -> list[Markup]:
         """A drawing's panels, whose axes have the same limits."""
 
-        def panel(axes: Axes, of: Panel) -> None:
-            axes.set_title(self.report.label(of.title) if of.title else "")
-            for curve in of.curves:
+        def panel(axes: Axes, of: tuple[str, Sequence[Curve]]) -> None:
+            title, curves = of
+            axes.set_title(self.report.label(title) if title else "")
+            for curve in curves:
                 self.curve(axes, curve)
             style.plain_log(axes, drawing.log)
             if "y" not in drawing.log:
                 axes.set_ylim(bottom=0)  # last, because setting a limit stops autoscaling
             axes.set(xlabel=drawing.x, ylabel=self.report.label(drawing.y))
 
-        made = self.sheets(drawing.title, panel, drawing.panels, "xy")
+        made = self.sheets(drawing.title, panel, [*drawing.panels.items()], "xy")
         handles = self.curve_legend(drawing)
         return [self.legend(handles, drawing.title), *made] if len(handles) > 1 else made
 
@@ -100,9 +97,8 @@ class Pictures:
     def curve_legend(self, drawing: Drawing) -> list[Line2D]:
         """One entry per name; in ink if the name has different colours in different panels."""
         named: dict[str, list[Curve]] = {}
-        for panel in drawing.panels:
-            for curve in panel.curves:
-                named.setdefault(curve.name, []).append(curve)
+        for curve in (curve for curves in drawing.panels.values() for curve in curves):
+            named.setdefault(curve.name, []).append(curve)
         handles = []
         for name, curves in named.items():
             looks = {self.style(curve.algorithm) for curve in curves}
@@ -112,9 +108,9 @@ class Pictures:
         return handles
 
     # ------------------------------------------------------------------ bars
-    def bars(self, item: Item, tables: Sequence[Table]) -> list[Markup]:
+    def bars(self, item: Item) -> list[Markup]:
         """An item's numbers: a drawing per metric, or several where there are many settings."""
-        made = []
+        made, tables = [], [table for table in item.tables if table.metric in item.bars]
         for table in (table for table in tables if table.rows):
             made += self.sheets(item.id, partial(self.bar_panel, table), _lines(table), "y")
         return [self.legend(self.bar_legend(item, tables), item.id), *made]
@@ -185,9 +181,9 @@ class Pictures:
             for table in item.tables
             if not table.repeats
             for row in table.rows
-            if row.difference is not None and row.published and row.published > 0
+            if not row.inferred
+            if (row.published or 0) > 0 and (row.measured or 0) > 0
         ]
-        rows = [row for row in rows if row.measured is not None and row.measured > 0]
         if len(rows) < 3:
             return None
         values = np.array([(row.published, row.measured) for row in rows], dtype=float)
@@ -320,10 +316,3 @@ def html(report: Report) -> str:
         networks=networks,
         colours=pictures.colours,
     )
-
-
-def index(summary: Summary) -> str:
-    """The index page with links to the pages of all papers."""
-    total = sum(summary.score.counts.values())
-    names = {"summary": summary, "total": total, "columns": COLUMNS, "cells": cells}
-    return render("index.html.j2", **names, colours=[])

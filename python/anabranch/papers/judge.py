@@ -1,7 +1,7 @@
 """Judge a paper's claims: apply the checks of its `claims.toml` to the numbers measured."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -9,18 +9,19 @@ import pandas as pd
 
 from anabranch.experiments import decision
 from anabranch.experiments.decision import Array, Looks, Margin, Parts
-from anabranch.papers.entries.checks import (
+from anabranch.papers.checks import (
     ByHand,
     ByStatement,
-    Check,
     Closer,
     Comparison,
+    Known,
     Margins,
     Missing,
     Number,
     Numbers,
+    needed,
 )
-from anabranch.papers.entries.claims import Stated
+from anabranch.papers.suite import Stated
 from anabranch.scenario import ScenarioError
 from anabranch.statements.statement import WORDS, Statement
 
@@ -32,7 +33,7 @@ class Spread:
     A case that has no number with a seed has NaN there.
     """
 
-    numbers: Numbers
+    numbers: Known = field(default_factory=dict)
     median: bool = False
     """Whether numbers are medians over the seeds, and not means."""
 
@@ -48,21 +49,21 @@ class Spread:
             numbers.setdefault(metric, {})[case] = wide[metric, case].to_numpy(dtype=float)
         return cls(numbers, average == "median")
 
-    def margins(self, check: Comparison, numbers: Numbers) -> Parts:
+    def margins(self, check: Comparison, numbers: Known) -> Parts:
         """The margins of a check of an item's averages, over the seeds that all numbers have."""
         sets = {name: {**cases, **self.numbers.get(name, {})} for name, cases in numbers.items()}
-        needed = list(check.needs(numbers))
-        found = [self.numbers[m][c] for m, c in needed if c in self.numbers.get(m, {})]
+        names = needed(check, numbers)
+        found = [self.numbers[m][c] for m, c in names if c in self.numbers.get(m, {})]
         if found:
             common = ~np.isnan(np.vstack(found)).any(axis=0)
             sets = {
                 metric: {c: v[common] if np.ndim(v) else v for c, v in cases.items()}  # type: ignore[index]
                 for metric, cases in sets.items()
             }
-        parts = check.parts(sets)
+        parts = check.parts(Numbers(sets))
         if found and isinstance(check, Closer) and not self.median:
             parts = _pseudo(check, sets)
-        scale = max(float(np.max(np.abs(sets[metric][case]))) for metric, case in needed)
+        scale = max(float(np.max(np.abs(sets[metric][case]))) for metric, case in names)
         return Parts.all([Parts.all([self._margin(m, scale) for m in p], True) for p in parts])
 
     def _margin(self, margin: Number, scale: float) -> Margin:
@@ -71,17 +72,17 @@ class Spread:
         return Margin(values, looks, scale, certain=np.ndim(margin) == 0, median=self.median)
 
 
-def _pseudo(check: Comparison, sets: Numbers) -> Margins:
+def _pseudo(check: Comparison, sets: Known) -> Margins:
     """Margins that are not linear in averages: the jackknife's, per seed, around that of all.
 
     Their standard error is the jackknife's (Miller 1974).
     """
 
-    def averaged(left_out: bool) -> Numbers:
-        return {m: {c: _average(v, left_out) for c, v in of.items()} for m, of in sets.items()}
+    def parts(left_out: bool) -> Margins:
+        averaged = {m: {c: _average(v, left_out) for c, v in of.items()} for m, of in sets.items()}
+        return check.parts(Numbers(averaged))
 
-    whole, without = check.parts(averaged(False)), check.parts(averaged(True))
-    pairs = [zip(a, b, strict=True) for a, b in zip(whole, without, strict=True)]
+    pairs = [zip(a, b, strict=True) for a, b in zip(parts(False), parts(True), strict=True)]
     return [
         [one + (np.size(left) - 1) * (np.mean(left) - np.asarray(left)) for one, left in pair]
         for pair in pairs
@@ -112,17 +113,6 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """A verdict and the numbers behind it, in one line."""
-
-    verdict: Verdict
-    because: str
-    """The numbers compared; for a claim without a check, its note."""
-    seeds_to_decide: float | None = None
-    """If undecided: the number of seeds that would decide, infinity for more than 1000."""
-
-
-@dataclass(frozen=True)
 class Claim:
     """A claim of the paper with its verdict."""
 
@@ -132,7 +122,7 @@ class Claim:
     """The reason for the width of the check's band."""
     verdict: Verdict
     because: str
-    """The numbers compared."""
+    """The numbers compared; for a claim without a check, its note."""
     reason: str = ""
     """Why the claim is not reproduced, found by experiment."""
     own: bool = False
@@ -143,9 +133,9 @@ class Claim:
     """If undecided: the number of seeds that would decide, infinity for more than 1000."""
 
 
-def judge_claim(
+def judge(
     stated: Stated,
-    numbers: Numbers,
+    numbers: Known,
     statements: Sequence[Statement] = (),
     spread: Spread | None = None,
 ) -> Claim:
@@ -154,48 +144,37 @@ def judge_claim(
     `statements`: the paper's, tested by calculation. `spread`: how the numbers vary with the seed;
     without it no claim is undecided. Raises `ScenarioError` for a statement that does not exist.
     """
-    found = judge(stated.check, numbers, statements, spread)
-    verdict, reason = found.verdict, stated.not_reproduced
+    check, reason, seeds = stated.check, stated.not_reproduced, None
+    if isinstance(check, ByHand):
+        verdict, because = Verdict.HUMAN, check.note
+    elif isinstance(check, ByStatement):
+        verdict, because = _by_statement(check.place, statements)
+    else:
+        try:
+            margins = (spread or Spread()).margins(check, numbers)
+            verdict, because = Verdict(decision.decided(margins)), check.because(Numbers(numbers))
+            if verdict is Verdict.UNDECIDED:
+                because += f"; {decision.undecided_in_words(margins)}"
+                seeds = decision.would_decide(margins)
+        except Missing as missing:
+            verdict, because = Verdict.NOT_COMPARABLE, str(missing)
     if verdict is Verdict.FAILS and reason:
         verdict = Verdict.NOT_REPRODUCED
     elif reason and verdict is not Verdict.UNDECIDED:
         reason = f"Marked as not reproduced, but these runs do not show that: {reason}"
-    own = (reason, stated.own, stated.rests_on, found.seeds_to_decide)
-    return Claim(stated.id, stated.text, stated.band, verdict, found.because, *own)
+    own = (reason, stated.own, stated.rests_on, seeds)
+    return Claim(stated.id, stated.text, stated.band, verdict, because, *own)
 
 
-def judge(
-    check: Check,
-    numbers: Numbers,
-    statements: Sequence[Statement] = (),
-    spread: Spread | None = None,
-) -> Judgement:
-    """Judge one check; the arguments are those of `judge_claim`."""
-    if isinstance(check, ByHand):
-        return Judgement(Verdict.HUMAN, check.note)
-    if isinstance(check, ByStatement):
-        return _by_statement(check.place, statements)
-    try:
-        margins = (spread or Spread({})).margins(check, numbers)
-        because = check.because(numbers)
-    except Missing as missing:
-        return Judgement(Verdict.NOT_COMPARABLE, str(missing))
-    verdict = Verdict(decision.decided(margins))
-    if verdict is not Verdict.UNDECIDED:
-        return Judgement(verdict, because)
-    words = decision.undecided_in_words(margins)
-    return Judgement(verdict, f"{because}; {words}", decision.would_decide(margins))
-
-
-def _by_statement(place: str, statements: Sequence[Statement]) -> Judgement:
+def _by_statement(place: str, statements: Sequence[Statement]) -> tuple[Verdict, str]:
     """The verdict of the one statement at this place."""
     if not statements:
-        return Judgement(Verdict.NOT_COMPARABLE, "statements were not tested")
+        return Verdict.NOT_COMPARABLE, "statements were not tested"
     found = [one for one in statements if one.place == place]
     if len(found) != 1:
         places = ", ".join(repr(one.place) for one in statements) or "none"
         raise ScenarioError(f"check statement: place = {place!r}: expected one of {places}")
     (one,) = found
     if one.verdict == WORDS:
-        return Judgement(Verdict.HUMAN, one.found)
-    return Judgement(Verdict.HOLDS if one.holds else Verdict.FAILS, one.found)
+        return Verdict.HUMAN, one.found
+    return Verdict.HOLDS if one.holds else Verdict.FAILS, one.found

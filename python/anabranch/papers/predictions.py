@@ -4,19 +4,19 @@
 every path including queueing that the paper's own calculations assume.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from anabranch.papers.entries.case import Case
-from anabranch.papers.entries.experiments import Group, Setup
-from anabranch.papers.entries.paper import Item, Paper
+import pandas as pd
+
+from anabranch.papers.case import Case
+from anabranch.papers.suite import Group, Measure, Paper, Setup, takes
 from anabranch.quantities.rates import drop_percent
-from anabranch.scenario import Scenario, load
+from anabranch.scenario import load
 from anabranch.theory.network import Network
 from anabranch.theory.optimum.fixed_points import fixed_point, is_by_loss
 from anabranch.theory.optimum.optimum import Optimum, optima
-from anabranch.typed_toml import Values
 
 FIXED_POINT = "computed_fixed_point"
 OPTIMUM = "computed_optimum"
@@ -43,8 +43,31 @@ class Predicted:
     """Goodput of one user of each flow, Mbps."""
     users: Mapping[str, int]
     """Users of each flow."""
+    path_mbps: Mapping[tuple[str, int], float]
+    """Goodput of one user of each flow over each of its paths, Mbps."""
     loss: Mapping[str, float]
     """Loss probability of each link; empty at an optimum, which has prices instead."""
+
+    @classmethod
+    def at(cls, found: list[Optimum]) -> "Predicted":
+        """The prediction of an optimum."""
+        (best,) = found  # one interval, because flows neither start nor stop
+        flows = best.flows().set_index("flow")
+        rates, users = flows["rate_mbps"].to_dict(), flows["users"].to_dict()
+        return cls(rates, users, _by_path(best.paths()), {})
+
+    def number(self, taken: Measure) -> float | None:
+        """The number that a measure would give; None for another quantity."""
+        match taken.quantity:
+            case "user_goodput_mbps":
+                return self.user_mbps[taken.parameters["flow"]]
+            case "path_goodput_mbps":
+                return self.path_mbps[taken.parameters["flow"], taken.parameters["path"]]
+            case "aggregate_goodput_mbps":
+                return sum(rate * self.users[flow] for flow, rate in self.user_mbps.items())
+            case "link_loss_probability":
+                return self.loss.get(taken.parameters["link"])
+        return None
 
 
 def predictions(paper: Paper) -> list[Prediction]:
@@ -60,23 +83,23 @@ def predictions(paper: Paper) -> list[Prediction]:
         for name in paper.predictions.groups
         for setup in paper.groups[name].setups()
     }
-    items = paper.items.values()
     values: dict[tuple[str, str, Case, str], list[float]] = {}
-    for item in items:
-        for name, value in _measured(item, runs):
-            values.setdefault(name, []).append(value)
+    for item, taken in ((of, one) for of in paper.items.values() for one in of.taken):
+        for (group, case), by_kind in runs.items():
+            if takes(taken, group, case):
+                for kind, run in by_kind.items():
+                    if (value := run.number(taken)) is not None:
+                        name = (item.id, taken.metric, case.renamed(taken.case), kind)
+                        values.setdefault(name, []).append(value)
     # Cases renamed to the same name are averaged, as measured numbers are.
-    known = {name: fmean(of_name) for name, of_name in values.items()}
-    made = [Prediction(*name, value) for name, value in known.items()]
-    for item in items:
-        for drop in item.drops:
-            for kind in KINDS:
-                before, after = (
-                    known.get((item.id, drop.of, end, kind)) for end in (drop.from_, drop.to)
-                )
-                if before is not None and after is not None:
-                    lost = drop_percent(before, after)
-                    made.append(Prediction(item.id, drop.metric, drop.case, kind, lost))
+    known = {key: fmean(of_name) for key, of_name in values.items()}
+    made = [Prediction(*key, value) for key, value in known.items()]
+    for id, drop in paper.drops:
+        for kind in KINDS:
+            before, after = (known.get((id, drop.of, end, kind)) for end in (drop.from_, drop.to))
+            if before is not None and after is not None:
+                lost = drop_percent(before, after)
+                made.append(Prediction(id, drop.metric, drop.case, kind, lost))
     return made
 
 
@@ -98,48 +121,19 @@ def _predict(paper: Paper, group: Group, setup: Setup, rtt_s: float) -> dict[str
     file = paper.folder / group.scenario
     scenario = load(file, setup.overrides).with_algorithm(setup.algorithm)
     found = {
-        OPTIMUM: _at_optimum(optima(scenario)),
-        PROBING: _at_optimum(optima(scenario, probing=True, rtt_s=rtt_s)),
+        OPTIMUM: Predicted.at(optima(scenario)),
+        PROBING: Predicted.at(optima(scenario, probing=True, rtt_s=rtt_s)),
     }
     if is_by_loss(setup.algorithm):
-        found[FIXED_POINT] = _at_fixed_point(scenario, rtt_s)
+        point = fixed_point(Network.of(scenario), rtt_s)
+        rates = point.user_mbps()
+        users = dict(zip(rates, map(int, point.users), strict=True))
+        losses = dict(zip(point.network.links, map(float, point.loss), strict=True))
+        found[FIXED_POINT] = Predicted(rates, users, _by_path(point.paths()), losses)
     return found
 
 
-def _at_optimum(found: list[Optimum]) -> Predicted:
-    (best,) = found  # one interval, because flows neither start nor stop
-    flows = best.flows().set_index("flow")
-    return Predicted(flows["rate_mbps"].to_dict(), flows["users"].to_dict(), {})
-
-
-def _at_fixed_point(scenario: Scenario, rtt_s: float) -> Predicted:
-    found = fixed_point(Network.of(scenario), rtt_s)
-    rates = found.user_mbps()
-    losses = dict(zip(found.network.links, map(float, found.loss), strict=True))
-    return Predicted(rates, dict(zip(rates, map(int, found.users), strict=True)), losses)
-
-
-QUANTITIES: Mapping[str, Callable[[Predicted, Values], float | None]] = {
-    "user_goodput_mbps": lambda run, parameters: run.user_mbps[parameters["flow"]],
-    "aggregate_goodput_mbps": lambda run, _: sum(
-        rate * run.users[flow] for flow, rate in run.user_mbps.items()
-    ),
-    "link_loss_probability": lambda run, parameters: run.loss.get(parameters["link"]),
-}
-"""Predictions of a run, by the name of the quantity that measures it."""
-
-
-def _measured(
-    item: Item, runs: Mapping[tuple[str, Case], Mapping[str, Predicted]]
-) -> Iterator[tuple[tuple[str, str, Case, str], float]]:
-    """Item, metric, case and kind of what an item measures in these runs, with its prediction."""
-    for taken in item.measures:
-        quantity = QUANTITIES.get(taken.quantity)
-        for (group, case), by_kind in runs.items():
-            if quantity is None or group != taken.group or not taken.takes(case):
-                continue
-            for kind, run in by_kind.items():
-                value = quantity(run, taken.parameters)
-                if value is not None:
-                    name = case.renamed(taken.case)
-                    yield (item.id, taken.metric, name, kind), value
+def _by_path(paths: pd.DataFrame) -> dict[tuple[str, int], float]:
+    """Rates from a table with the columns `flow`, `path` and `rate_mbps`."""
+    found = zip(paths["flow"], paths["path"], paths["rate_mbps"], strict=True)
+    return {(flow, path): rate for flow, path, rate in found}

@@ -1,33 +1,40 @@
-"""A paper's report: published, measured and theoretical numbers, and the verdict on each claim."""
+"""A paper's report: published, measured and theoretical numbers, and the verdict on each claim.
+
+`Summary` has those of all papers.
+"""
 
 import math
 import platform
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from typing import Any
 
 import pandas as pd
 
 from anabranch.core_types import PlainNetwork
-from anabranch.formats import finite, interval, latex_table, number, percent
-from anabranch.intervals import median_with_interval
+from anabranch.experiments.pages import render
+from anabranch.formats import csv_table, finite, interval, latex_rows, number, percent
+from anabranch.intervals import mean_with_interval, median_with_interval
+from anabranch.papers import suite
+from anabranch.papers.case import Case
+from anabranch.papers.checks import Number
 from anabranch.papers.curves import Drawing, sweep
-from anabranch.papers.entries import paper as entries
-from anabranch.papers.entries.case import Case
-from anabranch.papers.entries.checks import Number
-from anabranch.papers.entries.figures import Bars, Sweep
-from anabranch.papers.entries.published import About, Metric
-from anabranch.papers.judge import Claim, Spread, Verdict, judge_claim
-from anabranch.result import mean_with_interval
+from anabranch.papers.figures import Bars, Sweep
+from anabranch.papers.judge import Claim, Spread, Verdict, judge
 from anabranch.scenario import load
 from anabranch.statements.statement import Statement
 
 NEAR, OFF = 0.1, 0.3
 """Relative differences of a measured number from the printed one, to which both are compared."""
 
-PLURAL = {Verdict.HOLDS: "hold", Verdict.FAILS: "fail"}
+COLUMNS = [*Verdict, "own, hold", "within 10 %", "within 30 %", "of numbers"]
+"""The columns of a score: the verdicts on the papers' claims, then the others."""
+
+LIBRARIES = ("numpy", "pandas", "scipy", "matplotlib")
+
+RECORD = ("paper", "claim", "own", "verdict", "compared", "rests on")
+"""The columns of a record."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class Row:
     """Half the 95 % interval of `measured`."""
     theory: Mapping[str, float]
     """Theory values by kind, such as `fixed_point` or `opt_probing`."""
+    inferred: bool = False
+    """Whether the published number is that of another case, by the paper's words."""
 
     @property
     def difference(self) -> float | None:
@@ -86,36 +95,33 @@ class Score:
     @classmethod
     def of(cls, items: Sequence["Item"]) -> "Score":
         """The score of some tables and figures."""
-        claims = [claim for item in items for claim in item.claims]
         tables = [table for item in items for table in item.tables if not table.repeats]
-        away = [row.difference for table in tables for row in table.rows]
+        rows = [row for table in tables for row in table.rows if not row.inferred]
+        away = [row.difference for row in rows]
         far = [abs(difference) for difference in away if difference is not None]
-        return cls(
-            counts=count([claim for claim in claims if not claim.own]),
-            own=count([claim for claim in claims if claim.own]),
-            numbers=len(far),
-            within_10=sum(difference <= NEAR for difference in far),
-            within_30=sum(difference <= OFF for difference in far),
-        )
+
+        def counts(own: bool) -> dict[Verdict, int]:
+            found = [c.verdict for item in items for c in item.claims if c.own == own]
+            return {verdict: found.count(verdict) for verdict in Verdict}
+
+        near, off = (sum(one <= most for one in far) for most in (NEAR, OFF))
+        return cls(counts(False), counts(True), len(far), near, off)
+
+    def own_in_words(self, hold: str = "") -> str:
+        """How many of our own claims hold, and are undecided: "3 of 4, 1 undecided", or nothing.
+
+        `hold` comes after the first numbers.
+        """
+        total, undecided = sum(self.own.values()), self.own[Verdict.UNDECIDED]
+        also = f", {undecided} undecided" if undecided else ""
+        return f"{self.own[Verdict.HOLDS]} of {total}{hold}{also}" if total else ""
 
     @property
-    def own_in_words(self) -> str:
-        """How many of our own claims hold: "3 of 4", or nothing without any."""
-        total = sum(self.own.values())
-        return f"{self.own[Verdict.HOLDS]} of {total}" if total else ""
-
-    @property
-    def own_undecided_in_words(self) -> str:
-        """How many of our own claims the seeds do not decide: ", 1 undecided", or nothing."""
-        undecided = self.own[Verdict.UNDECIDED]
-        return f", {undecided} undecided" if undecided else ""
-
-    @property
-    def near_in_words(self) -> Sequence[str]:
-        """Numbers within 10 %, within 30 % and all of them; nothing without any."""
-        if not self.numbers:
-            return ("", "", "")
-        return (str(self.within_10), str(self.within_30), str(self.numbers))
+    def cells(self) -> list[str]:
+        """A row of a table, with the columns of `COLUMNS`."""
+        verdicts = [str(n or "") for n in self.counts.values()]
+        near = (self.within_10, self.within_30, self.numbers)
+        return [*verdicts, self.own_in_words(), *(str(n) if self.numbers else "" for n in near)]
 
 
 @dataclass(frozen=True)
@@ -165,23 +171,18 @@ class Judged:
         return self.of(Verdict.FAILS)
 
     @property
-    def undecided(self) -> list[Claim]:
-        """Claims that the seeds do not decide."""
-        return self.of(Verdict.UNDECIDED)
-
-    @property
     def score(self) -> Score:
         """The verdicts on all claims, and how near all numbers are."""
         return Score.of(self.items)
 
     def counted(self) -> dict[str, Any]:
         """The score as plain data, with the numbers of claims that fail and are undecided."""
-        numbers = {"failed": len(self.failed), "undecided": len(self.undecided)}
-        return {**asdict(self.score), **numbers}
+        open_claims = self.of(Verdict.UNDECIDED)
+        return {**asdict(self.score), "failed": len(self.failed), "undecided": len(open_claims)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(About, entries.Described, Judged):
+class Report(suite.Described, Judged):
     """The reproduction of one paper."""
 
     paper: str
@@ -202,14 +203,14 @@ class Report(About, entries.Described, Judged):
     """Whether the runs are few and short."""
 
     @property
-    def not_reproduced(self) -> list[Claim]:
-        """Claims that fail, with the reason found."""
-        return self.of(Verdict.NOT_REPRODUCED)
-
-    @property
     def in_order(self) -> list[Item]:
         """The paper's own tables and figures, then our studies."""
         return sorted(self.items, key=lambda item: item.own)
+
+    @property
+    def scored(self) -> list[Item]:
+        """The tables and figures with claims or printed numbers that were measured."""
+        return [item for item in self.items if item.claims or item.score.numbers]
 
     def resting_on(self, choice: str) -> list[Claim]:
         """The claims that hold only under a choice."""
@@ -226,14 +227,14 @@ class Report(About, entries.Described, Judged):
 
     def tally(self) -> str:
         """The score in words, without verdicts that no claim got."""
-        score = self.score
+        score, plural = self.score, {Verdict.HOLDS: "hold", Verdict.FAILS: "fail"}
         words = ", ".join(
-            f"{n} {PLURAL.get(verdict, verdict) if n > 1 else verdict}"
+            f"{n} {plural.get(verdict, verdict) if n > 1 else verdict}"
             for verdict, n in score.counts.items()
             if n
         )
-        if score.own_in_words:
-            words += f"; {score.own_in_words} of our own hold{score.own_undecided_in_words}"
+        if own := score.own_in_words(" of our own hold"):
+            words += f"; {own}"
         if score.numbers:
             near = f"{score.within_10} are within 10 %, {score.within_30} within 30 %"
             words += f". Of {score.numbers} printed numbers {near}"
@@ -241,19 +242,92 @@ class Report(About, entries.Described, Judged):
 
     def label(self, name: str) -> str:
         """The text for a metric, case or part of a case: `N1 = 10, LIA` for `n1_10.lia`."""
-        return ", ".join(self.labels.get(part, part) for part in Case(name).parts)
+        return Case(name).labelled(self.labels)
+
+    def in_cells(self, item: Item) -> tuple[list[str], list[list[str]]]:
+        """The header and the rows of an item's numbers, as text.
+
+        They are those of the page: published, measured with half the 95 % interval, difference,
+        theory.
+        """
+        theories = self.theories(item)
+        heads = ["metric", "case", "published", "measured", "difference", *theories]
+        rows = []
+        for table, row in ((of, row) for of in item.tables for row in of.rows):
+            names = [self.label(table.metric), self.label(row.case)]
+            numbers = [number(row.published), measured(row), percent(row.difference)]
+            rows.append([*names, *numbers, *(number(row.theory.get(name)) for name in theories)])
+        return [*heads[:5], *map(self.label, theories)], rows
+
+    def latex(self) -> str:
+        """A table of booktabs for each table and figure, below a comment with its title."""
+        made = []
+        for item in (item for item in self.in_order if item.tables):
+            table = latex_rows(*self.in_cells(item))
+            made.append(f"% {item.title} ({item.place})\n{table}")
+        return "\n".join(made)
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain data for JSON; NaN and infinity become None."""
-        return {**finite(asdict(self)), **self.counted()}
+        found = finite(asdict(self))
+        return {**found, "errata": list(found["errata"].values()), **self.counted()}
 
 
-AVERAGES = {"mean": mean_with_interval, "median": median_with_interval}
-"""The averages over seeds, by the name that `average = "..."` in an `experiments.toml` gives."""
+@dataclass(frozen=True)
+class Summary(Judged):
+    """The reports of several papers."""
+
+    reports: Sequence[Report]
+    command: str
+    """The command that made them, with its options."""
+
+    @property
+    def items(self) -> list[Item]:  # type: ignore[override]
+        """The tables and figures of all papers."""
+        return [item for report in self.reports for item in report.items]
+
+    def choices(self) -> list[tuple[Report, str, list[Claim]]]:
+        """Every choice made after results were seen, and the claims that hold only under it."""
+        return [one for report in self.reports for one in report.chosen()]
+
+    def page(self) -> str:
+        """The page with links to the pages of all papers."""
+        return render("index.html.j2", summary=self, columns=COLUMNS, colours=[])
+
+    def latex(self) -> str:
+        """The tables of all papers, one after the other."""
+        return "\n".join(report.latex() for report in self.reports)
+
+    def record(self) -> str:
+        """A row per claim as CSV, with the numbers compared in one line."""
+        rows = []
+        for report, one in ((of, one) for of in self.reports for one in of.claims):
+            compared, rests_on = " ".join(one.because.split()), " ".join(one.rests_on)
+            own = "own" if one.own else ""
+            rows.append([report.paper, one.id, own, str(one.verdict), compared, rests_on])
+        return csv_table(RECORD, rows)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The summary as plain data for JSON."""
+        items = [(report.paper, item) for report in self.reports for item in report.scored]
+        return {
+            "command": self.command,
+            **self.counted(),
+            "papers": [{"paper": report.paper, **asdict(report.score)} for report in self.reports],
+            "items": [
+                {"paper": paper, "item": item.id, "title": item.title, **asdict(item.score)}
+                for paper, item in items
+            ],
+            "choices": [
+                {"paper": report.paper, "choice": name, **asdict(report.choices[name])}
+                | {"claims": [claim.id for claim in claims]}
+                for report, name, claims in self.choices()
+            ],
+        }
 
 
 def report_of(
-    paper: entries.Paper,
+    paper: suite.Paper,
     frame: pd.DataFrame,
     drawings: Mapping[tuple[str, int], Drawing],
     quick: bool,
@@ -266,53 +340,37 @@ def report_of(
 
     Raises `ScenarioError` for a statement that a claim names and that does not exist.
     """
-    means = AVERAGES[paper.average](frame, ["item", "metric", "case"], ["value"])
-    algorithms = {
-        label: entry.named(label)
-        for group in paper.groups.values()
-        for label, entry in group.algorithms.items()
-    }
     files = sorted(paper.folder.glob("scenario*.toml"))
+    versions = {"anabranch": version("anabranch"), "Python": platform.python_version()}
     return Report(
-        paper=paper.name,
-        **vars(paper.about),
-        **paper.described(),
-        items=[
-            _item(
-                item,
-                means[means["item"] == item.id],
-                Spread.of(frame[frame["item"] == item.id], paper.average),
-                drawings,
-                statements,
-            )
-            for item in paper.items.values()
-        ],
-        algorithms=algorithms,
+        **{one.name: getattr(paper, one.name) for one in fields(suite.Described)},
+        paper=paper.folder.name,
+        items=[_item(paper, item, frame, drawings, statements) for item in paper.items.values()],
+        algorithms={k: v for group in paper.groups.values() for k, v in group.named.items()},
         statements=statements,
         scenarios={file.name: file.read_text(encoding="utf-8") for file in files},
         networks={file.name: load(file).network() for file in files},
         seeds=list(paper.quick.seeds if quick else paper.seeds),
-        command=f"anabranch reproduce {paper.name}" + (" --quick" if quick else ""),
+        command=f"anabranch reproduce {paper.folder.name}" + (" --quick" if quick else ""),
         quick=quick,
-        versions={
-            "anabranch": version("anabranch"),
-            "Python": platform.python_version(),
-            **{name: version(name) for name in ("numpy", "pandas", "scipy", "matplotlib")},
-        },
+        versions=versions | {name: version(name) for name in LIBRARIES},
     )
 
 
 def _item(
-    item: entries.Item,
-    means: pd.DataFrame,
-    spread: Spread,
+    paper: suite.Paper,
+    item: suite.Item,
+    frame: pd.DataFrame,
     drawings: Mapping[tuple[str, int], Drawing],
     statements: Sequence[Statement],
 ) -> Item:
     """An item's tables, judged claims and figures."""
+    own = frame[frame["item"] == item.id]
+    averaged = median_with_interval if paper.average == "median" else mean_with_interval
+    means, spread = averaged(own, ["metric", "case"], ["value"]), Spread.of(own, paper.average)
     tables = [
         _table(name, item.metric(name), means[means["metric"] == name])
-        for name in dict.fromkeys([*means["metric"], *item.metrics])
+        for name in dict.fromkeys([*means["metric"], *item.printed])
     ]
     numbers: dict[str, dict[str, Number]] = {
         table.metric: {
@@ -321,13 +379,13 @@ def _item(
         }
         for table in tables
     }
-    claims = [judge_claim(stated, numbers, statements, spread) for stated in item.claims]
+    claims = [judge(one, numbers, statements, spread) for one in paper.claims_of(item)]
     bars: list[str] = []
     made = []
-    for index, figure in enumerate(item.figures):
+    for index, figure in enumerate(item.drawn):
         if isinstance(figure, Bars):
-            all_metrics = [table.metric for table in tables]
-            bars += all_metrics if figure.metrics is None else figure.metrics
+            every = [table.metric for table in tables]
+            bars += every if figure.metrics is None else figure.metrics
         elif isinstance(figure, Sweep):
             of_metric = means[means["metric"] == figure.metric]
             made.append(sweep(figure, of_metric, item.metric(figure.metric)))
@@ -336,27 +394,15 @@ def _item(
     return Item(item.id, item.title, item.place, tables, claims, bars, made, item.own)
 
 
-def _table(metric: str, printed: Metric, means: pd.DataFrame) -> Table:
-    measured = means.set_index("case")[["value", "value_ci95"]].T.to_dict("list")
+def _table(metric: str, printed: suite.Metric, means: pd.DataFrame) -> Table:
+    found = means.set_index("case")[["value", "value_ci95"]].T.to_dict("list")
     rows = []
-    for case in map(Case, dict.fromkeys([*measured, *printed.published])):
-        mean, half = measured.get(case, (None, None))
-        rows.append(
-            Row(
-                case=case,
-                published=printed.published.get(case),
-                measured=mean,
-                interval=None if half is None or pd.isna(half) else half,
-                theory=printed.theory_of(case),
-            )
-        )
+    for case in map(Case, dict.fromkeys([*found, *printed.published])):
+        mean, half = found.get(case, (None, None))
+        half = None if half is None or pd.isna(half) else half
+        published, theory = printed.published.get(case), printed.theory_of(case)
+        rows.append(Row(case, published, mean, half, theory, case in printed.inferred))
     return Table(metric, rows, printed.repeats)
-
-
-def count(claims: Sequence[Claim]) -> dict[Verdict, int]:
-    """The number of claims with each verdict, of all verdicts in order."""
-    counter = Counter(claim.verdict for claim in claims)
-    return {verdict: counter[verdict] for verdict in Verdict}
 
 
 def measured(row: Row) -> str:
@@ -372,39 +418,3 @@ def measured(row: Row) -> str:
 def _magnitude(value: float) -> int:
     """The exponent of the first significant digit."""
     return math.floor(math.log10(abs(value))) if value else 0
-
-
-# The tables of a report for LaTeX.
-
-
-def latex(report: Report) -> str:
-    """A table of booktabs for each table and figure of the paper, below a comment with its title.
-
-    The numbers are those of the page: published, measured with half the 95 % interval, difference,
-    theory.
-    """
-    made = []
-    for item in (item for item in report.in_order if item.tables):
-        header, rows = in_cells(report, item)
-        table = latex_table(pd.DataFrame(rows, columns=header))
-        made.append(f"% {item.title} ({item.place})\n{table}")
-    return "\n".join(made)
-
-
-def in_cells(report: Report, item: Item) -> tuple[list[str], list[list[str]]]:
-    """The header and the rows of an item's numbers, as text."""
-    theories = report.theories(item)
-    header = ["metric", "case", "published", "measured", "difference", *map(report.label, theories)]
-    rows = [
-        [
-            report.label(table.metric),
-            report.label(row.case),
-            number(row.published),
-            measured(row),
-            percent(row.difference),
-            *(number(row.theory.get(name)) for name in theories),
-        ]
-        for table in item.tables
-        for row in table.rows
-    ]
-    return header, rows

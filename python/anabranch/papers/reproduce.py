@@ -1,6 +1,5 @@
 """Reproduce a paper: run its experiments, measure, judge its claims, write the report."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -13,15 +12,14 @@ from anabranch.experiments.networks import Cell
 from anabranch.experiments.runs import Runs, open_store
 from anabranch.experiments.trial import part
 from anabranch.files import output, refuse_full, staged
+from anabranch.formats import json_text
 from anabranch.papers import curves
+from anabranch.papers.case import Case
 from anabranch.papers.curves import Drawing
-from anabranch.papers.entries.case import Case
-from anabranch.papers.entries.experiments import Drop, Measure
-from anabranch.papers.entries.figures import Series, Tail
-from anabranch.papers.entries.paper import Paper
+from anabranch.papers.figures import Series, Tail
 from anabranch.papers.folder import known_papers, open_paper
-from anabranch.papers.report import Report, report_of
-from anabranch.papers.summary import Summary
+from anabranch.papers.report import Report, Summary, report_of
+from anabranch.papers.suite import Drop, Measure, Paper, takes
 from anabranch.quantities.rates import drop_percent
 from anabranch.result import Result
 from anabranch.runner import BACKENDS, Progress, choices, known_backend
@@ -31,9 +29,6 @@ from anabranch.statements.papers import PAPERS, statements_of
 
 Name: TypeAlias = tuple[str, str, str]
 """Item, metric and case of a number."""
-
-Row: TypeAlias = tuple[str, str, str, int, float]
-"""The same with seed and value."""
 
 NAMES = ["item", "metric", "case", "seed"]
 """The columns that identify a value."""
@@ -84,7 +79,11 @@ def reproduce(
             paper = predicted(paper)
         report = report_of(paper, measured.numbers, measured.drawings, quick, statements)
         if stage:
-            write(report, stage)
+            from anabranch.papers import html  # here, because Matplotlib takes half a second
+
+            (stage / "report.html").write_text(html.html(report), encoding="utf-8")
+            document = json_text(report.as_dict())
+            (stage / "report.json").write_text(document + "\n", encoding="utf-8")
     return report
 
 
@@ -113,22 +112,11 @@ def reproduce_all(
         reports.append(reproduce(name, quick, place, of_paper, force, store, jobs))
     summary = Summary(reports, "anabranch reproduce all" + (" --quick" if quick else ""))
     if out:
-        from anabranch.papers import html  # here, because Matplotlib takes half a second to load
-
         with staged(out) as stage:
-            (stage / "index.html").write_text(html.index(summary), encoding="utf-8")
-            data = json.dumps(summary.as_dict(), indent=1)
-            (stage / "summary.json").write_text(data + "\n", encoding="utf-8")
+            (stage / "index.html").write_text(summary.page(), encoding="utf-8")
+            document = json_text(summary.as_dict())
+            (stage / "summary.json").write_text(document + "\n", encoding="utf-8")
     return summary
-
-
-def write(report: Report, directory: Path) -> None:
-    """Write report.html and report.json into an existing directory."""
-    from anabranch.papers import html  # here, because Matplotlib takes half a second to load
-
-    (directory / "report.html").write_text(html.html(report), encoding="utf-8")
-    data = json.dumps(report.as_dict(), indent=1, allow_nan=False)
-    (directory / "report.json").write_text(data + "\n", encoding="utf-8")
 
 
 def measure_all(
@@ -167,10 +155,10 @@ def measure_all(
     runs = Runs(open_store(store), jobs, strict=True)
     wanted = [(p.cell, seed, p.measures, bool(p.figures)) for p in plans for seed in p.seeds]
     try:
-        runs.take(wanted, progress, see, paper.name)
+        runs.take(wanted, progress, see, paper.folder.name)
     finally:
         runs.store.close()
-    rows: list[Row] = []
+    rows: list[tuple[str, str, str, int, float]] = []
     unsolved: list[Name] = []
     late: list[Name] = []
     for one in plans:
@@ -187,13 +175,12 @@ def measure_all(
     # Cases renamed to the same name are averaged seed by seed, such as over a sweep.
     frame = pd.DataFrame(rows, columns=[*NAMES, "value"])
     frame = frame.groupby(NAMES, sort=False, as_index=False)["value"].mean()
-    drops = [(item.id, drop) for item in paper.items.values() for drop in item.drops]
-    numbers = pd.concat([frame, *(_dropped(frame, *one) for one in drops)], ignore_index=True)
-    for item, drop in drops:
+    numbers = pd.concat([frame, *(_dropped(frame, *one) for one in paper.drops)], ignore_index=True)
+    for item, drop in paper.drops:
         if {(item, drop.of, drop.from_), (item, drop.of, drop.to)} & set(late):
             late.append((item, drop.metric, drop.case))
     drawn = {
-        place: reduce(curves.joined, [each[number] for number in sorted(each)])
+        place: reduce(Drawing.joined, [each[number] for number in sorted(each)])
         for place, each in drawings.items()
     }
     return Measured(numbers, drawn, unsolved, late)
@@ -215,16 +202,22 @@ class Planned:
 
 def planned(paper: Paper, name: str, quick: bool, on: str) -> Iterator[Planned]:
     """The cases of a group that a measure or figure takes."""
-    group, measures, figures = paper.groups[name], paper.measures(name), paper.drawn(name)
+    group, items = paper.groups[name], paper.items.values()
+    shorter = (paper.quick.set if group.quick is None else group.quick) if quick else {}
+    asked = group.seeds or (paper.quick.seeds if quick else paper.seeds)
     for setup in group.setups():
         case = setup.case
-        taken = [(item, one) for item, one in measures if one.takes(case)]
-        drawn = [(place, figure) for place, figure in figures if figure.takes(case)]
+        taken = [(item, one) for item in items for one in item.taken if takes(one, name, case)]
+        drawn = [
+            ((item.id, index), figure)
+            for item in items
+            for index, figure in enumerate(item.drawn)
+            if isinstance(figure, Series | Tail) and takes(figure, name, case)
+        ]
         if not (taken or drawn):
             continue
-        scenario = load(paper.folder / group.scenario, paper.overrides(group, setup, quick))
-        how = (setup.algorithm, paper.seeds_of(group, quick), on)
-        rules, seeds = choices(scenario, *how)
+        scenario = load(paper.folder / group.scenario, {**setup.overrides, **shorter})
+        rules, seeds = choices(scenario, setup.algorithm, list(asked), on)
         names = [(item.id, one.metric, str(case.renamed(one.case))) for item, one in taken]
         cell = Cell(str(case), case.algorithm, scenario, on, next(iter(rules)))
         yield Planned(case, cell, seeds, names, [one for _, one in taken], drawn)

@@ -51,6 +51,12 @@ def kappa(result: Result, flow: str, skip: float = 0.0) -> float:
 
 
 @quantity
+def buffer_packets(result: Result, flow: str, skip: float = 0.0) -> float:
+    """The mean of a gateway's buffer over the samples, packets."""
+    return float(rows(_without(result.flow_samples, skip), flow=flow)["buffer_packets"].mean())
+
+
+@quantity
 def kappa_share(result: Result, flow: str, skip: float = 0.0) -> float:
     """The mean of a flow's share over the samples."""
     return float(_of_flows(shares(result, skip), [flow])[flow].mean())

@@ -75,6 +75,21 @@ def path_goodput_mbps(
 
 
 @quantity
+def share_swing(result: Result, flow: str, path: int, bin_s: float = 10.0) -> float:
+    """Standard deviation in time of the share of a path in a user's goodput.
+
+    Shares are of bins of `bin_s` from the end of the warm-up on; the mean over users. It is 0 where
+    a user keeps its shares, and 0.5 where all of its data is on either of two paths in turn.
+    """
+    samples = between(rows(result.path_samples, flow=flow), result.scenario.warmup_s, None)
+    keys = [*run_keys(samples), "user"]
+    number = np.ceil((samples["time_s"] - result.scenario.warmup_s) / bin_s - 1e-9).rename("bin")
+    goodput = samples.groupby([*keys, number, "path"])["goodput_mbps"].mean().unstack("path")
+    share = goodput[path] / goodput.sum(axis="columns")
+    return float(share.groupby(level=list(range(len(keys)))).std(ddof=0).mean())
+
+
+@quantity
 def path_rtt_ms(
     result: Result, flow: str, path: int, from_s: float | None = None, to_s: float | None = None
 ) -> float:
@@ -116,6 +131,14 @@ def path_loss_probability(result: Result, flow: str, path: int) -> float:
     chosen = rows(result.paths, flow=flow, path=path)
     lost = (chosen["loss_probability"] * chosen["sent_packets"]).sum()
     return float(lost / chosen["sent_packets"].sum())
+
+
+@quantity
+def path_losses_per_s(result: Result, flow: str, path: int) -> float:
+    """Packets of a user that are lost on one path of a flow per second, the mean over its users."""
+    chosen = rows(result.paths, flow=flow, path=path)
+    span_s = result.scenario.duration_s - result.scenario.warmup_s
+    return float((chosen["loss_probability"] * chosen["sent_packets"]).mean() / span_s)
 
 
 @quantity
@@ -180,6 +203,20 @@ def transfers_longer(
     Transfers that begin in the initial fraction `skip` of the run are excluded.
     """
     return float((late(result, skip, flow)["duration_s"] > than_s).mean())
+
+
+@quantity
+def slowdown_spread(result: Result, flow: str | None = None, skip: float = 0.0) -> float:
+    """Seconds per byte of small transfers over those of large ones.
+
+    The median over the smaller half of the transfers, divided by that over the larger half: 1 where
+    the duration is proportional to the size, above 1 where small transfers are slower. Transfers
+    that begin in the initial fraction `skip` of the run are excluded.
+    """
+    files = late(result, skip, flow)
+    slowness = files["duration_s"] / files["bytes"]
+    small = files["bytes"] <= files["bytes"].median()
+    return float(slowness[small].median() / slowness[~small].median())
 
 
 @quantity

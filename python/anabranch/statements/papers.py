@@ -39,7 +39,7 @@ def _olia(progress: Progress | None, _: bool) -> list[Statement]:
 
 
 def _itcp(progress: Progress | None, quick: bool) -> list[Statement]:
-    from anabranch.statements.itcp import lemmas, tail_theorems
+    from anabranch.statements.itcp import lemmas, stability, tail_theorems
     from anabranch.statements.itcp.adjustment import trial
     from anabranch.statements.itcp.lemmas import QUICK_STARTS, STARTS
 
@@ -47,13 +47,15 @@ def _itcp(progress: Progress | None, quick: bool) -> list[Statement]:
     starts = QUICK_STARTS if quick else STARTS
     tails = tail_theorems.measure(seeds=seeds, progress=progress)
     trials = [trial(name, starts, 1) for name in lemmas.AS_STATED]
-    return tails.statements + lemmas.statements(trials, starts)
+    return [*tails.statements, *lemmas.statements(trials, starts), *stability.statements(quick)]
 
 
 def _rsf(progress: Progress | None, _: bool) -> list[Statement]:
+    from anabranch.statements.quotes import quoted
+    from anabranch.statements.rsf.prices import largest_price
     from anabranch.statements.rsf.statements import study
 
-    return study(progress=progress).statements
+    return [*quoted("rsf", [largest_price()]), *study(progress=progress).statements]
 
 
 PAPERS: Mapping[str, Callable[[Progress | None, bool], list[Statement]]] = {

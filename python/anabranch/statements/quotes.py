@@ -18,6 +18,8 @@ BALIA: Mapping[str, str] = {
     "C1–C3 when each source has no more than 8 paths and their round-trip times are equal.",
     "II-B, one path": "all of which degenerate to TCP NewReno if there is only one route per "
     "source.",
+    "II-B, Max": r"where we have ignored taking the minimum with the $1/w_r$ term since the "
+    r"performance is mainly captured by $\frac{\max\{w_k/\tau_k^2\}}{(\sum w_k/\tau_k)^2}$.",
     "IV-B, the increase": "The algorithm given at the end of Section I corresponds to the choice "
     r"$(\beta, n, \eta) = (0.2, 0.5, \infty)$.",
     "III, table I": "C0 C1 C2, C3 C4 C5 EWTCP Yes Yes Yes Yes Yes Coupled Yes Yes No Yes Yes "
@@ -34,6 +36,10 @@ BALIA: Mapping[str, str] = {
     "III-C, theorem 3.3": r"Suppose C1–C3 hold and $k_r(\mathbf{x}_s) \equiv k_r(x_r)$ for all "
     r"$r \in R$. Then the unique equilibrium $(\mathbf{x}^*, \mathbf{p}^*)$ is globally "
     "asymptotically stable.",
+    "I and III-B, Coupled": "the Coupled algorithm, can be unstable and can have multiple "
+    "equilibria as shown in [7]. ... EWTCP has a unique stable equilibrium while Coupled algorithm "
+    "may have multiple equilibria since its corresponding utility function is not strictly "
+    "concave.",
     "III-C, local stability": r"When $k_r(x_r)$ depends on \mathbf{x}_s , one can replace "
     r"$k_r(x_r)$ in the definition of the Lyapunov function V in (21) with $k_r(\mathbf{x}_s^*)$ "
     r"evaluated at the equilibrium and the same argument there proves that $(\mathbf{x}^*, "
@@ -79,6 +85,11 @@ BALIA: Mapping[str, str] = {
     r"$\phi_r(\mathbf{x}_s)$ in (12) satisfies - 1) C1 if $\beta \geq 0$. - 2) C2–C3 if $0 < \beta "
     r"\leq 1$, $|s| \leq 8$ and τ_r are the same for all $r \in s$ (assuming H has full row rank).",
     "IV-B, after theorem 4.1": "Theorem 4.1 holds if the RTTs of the subpaths do not differ much.",
+    "IV-B, Phi": r"Hence our Φ_s is smaller than that of the Max and Semicoupled algorithms but "
+    "bigger than that of the Coupled algorithm (for the same n).",
+    "IV-B, small and large paths": "Note that responsiveness is mainly affected by subpaths with "
+    "small throughput while window oscillation is mainly affected by subpaths with large "
+    "throughput.",
     "appendix B, lemma B.1": r"Assume a function $F : \mathbb{R}^n \rightarrow \mathbb{R}^n$ is "
     r"continuously differentiable and $\left[\frac{\partial F}{\partial \mathbf{x}}(\mathbf{x}) "
     r"\right]^+$ is negative definite for all \mathbf{x} . Then for any $\mathbf{x}_1 \neq "
@@ -86,6 +97,13 @@ BALIA: Mapping[str, str] = {
     r"F(\mathbf{x}_2)) < 0.$$",
     "appendix B, lemma B.2": r"Suppose C3 holds. Then $x_r^* > 0$ at equilibrium for all "
     r"$r \in R$.",
+    "appendix G, (28) to (32)": r"Moreover such a \tilde{C} is unique since $\psi(C)$ is strictly "
+    r"decreasing. ... a solution $\mathbf{x}_s > 0$ to (28) is *uniquely* given by $$x_r = "
+    r"\frac{a_r}{\sum_{k \in s} a_k} \sqrt{\tilde{C}}, \quad r \in s \quad (32)$$",
+    "appendix G, the Jacobian": r"Then the Jacobian of Φ_s at \mathbf{x}_s is $$\frac{\partial "
+    r"\Phi_s}{\partial \mathbf{x}_s} = -\frac{4(1-\beta)}{\tau^2 \|\mathbf{x}_s\|_1^3} "
+    r"\mathbf{1}\mathbf{1}^T - 2\beta \frac{\|\mathbf{x}_s\|_n}{\tau^2 \|\mathbf{x}_s\|_1^2} "
+    r"\Lambda_s^{-1} (I_{|s|} + \mathbf{1}\mathbf{a}_s^T) \Lambda_s^{-1}$$",
     "appendix G, lemma G.1": r"Then $\sum_{i=1}^m a_i = 1$ and $\sum_{i=1}^m a_i^2 \leq 1$.",
     "appendix G, lemma G.2": r"$$f(\mathbf{z}) := \sum_{i=1}^m z_i^2 + \sum_{i=1}^m z_i "
     r"\sum_{i=1}^m a_i z_i > 0$$ provided $m \leq 8$.",
@@ -111,9 +129,20 @@ ITCP: Mapping[str, str] = {
     "decreased, and (iv) κ_i would never have to decrease to 1. ... all the connections can "
     r"achieve $\phi > \rho$ within finite time when $\sum_{i=1}^N \phi_i = 1$, $\sum_{i=1}^N "
     r"(\rho_i + \epsilon) < 1$.",
+    "III-A, (12)": r"This linear system has $0.5[\sum_{i=1}^N \rho_i + \epsilon - 1, \epsilon - 1, "
+    r"\dots, \epsilon - 1]$ as eigenvalues.",
+    "III-A, after (12)": r"Therefore, the system is stable if $\epsilon < 1 - \sum_{i=1}^N "
+    r"\rho_i$.",
+    "III-B, epsilon": "On the other hand, a larger value of ϵ will speed up the convergence.",
+    "appendix A, theorem 4": r"$$\mathcal{P}[\mathbf{W}^r > x] \sim \frac{c}{c - \rho} "
+    r"\mathcal{P}[\mathbf{B}^r > x(c - \rho)]$$",
     "appendix A, theorem 5": "If L_t is the number of customers in the transient "
     r"processor-sharing queue at time t with $\rho > 1$, then $$\lim_{t \rightarrow +\infty} "
     r"\frac{L_t}{t} = \alpha, \quad a.s.$$",
+    "appendix B, ||A|| - ||B||": r"since $\|\mathcal{A}^m\| - \|\mathcal{B}^m\| = "
+    r"1 - \rho$ for any m",
+    "appendix B, the least step": r"we can show that $\|\mathcal{B}^m\| - \|\mathcal{B}^{m'}\|$ in "
+    r"Lemma 7 is bounded from below by $0.5\epsilon/(\sum_{i=1}^N M_i)^3 > 0$.",
     "appendix B, lemma 2": r"the new rate $\phi'_1 > \rho_1$ and $\phi'_2 < \rho_2 + \epsilon$ if "
     r"$0 < \epsilon < 1 - \rho_1 - \rho_2$.",
     "appendix B, lemma 3": r"If $\exists a > 0$ such that $(\kappa_2 + a)/(\kappa_1 + \kappa_2 + "
@@ -139,6 +168,11 @@ ITCP: Mapping[str, str] = {
 }
 
 OLIA: Mapping[str, str] = {
+    "1, regular TCP": "It always provides a Pareto-optimal allocation of resources: it is "
+    "impossible to increase the throughput of one user without decreasing the throughput of "
+    "another or without increasing the congestion cost [5].",
+    "1, RTTs of regular TCP": "It also guarantees a fair allocation of bandwidth among the users "
+    "but favors the connections with lower RTTs [6].",
     "2, the family": r"These algorithms results in transmitting a traffic proportional to "
     r"$(1/p_r)^{1/\phi}$ a path that has a probability loss p_r",
     "2, every phi": "LIA is one of a family of multipath congestion control algorithms that can be "
@@ -155,6 +189,8 @@ OLIA: Mapping[str, str] = {
 }
 
 RSF: Mapping[str, str] = {
+    "1, max-min fairness": "Moreover, when the TCP sources react to the maximum of the prices in "
+    "the network paths, the system instead achieves *max-min fairness*.",
     "2, (3) and (4)": r"where $g(y) = 0$ has a unique solution.",
     "2, (4), with (5)": r"where $g(y) = 0$ has a unique solution. ... where $V(\cdot)$ is a "
     "concave function.",
@@ -164,11 +200,23 @@ RSF: Mapping[str, str] = {
     "abstract, diagonal strict concavity": "Furthermore, this utility function has diagonal strict "
     "concavity",
     "abstract, uniqueness": "which guarantees a globally unique (normalized) equilibrium.",
+    "3, condition C0": r"A sufficient condition for the function $\rho(\cdot)$ to be diagonally "
+    r"strictly concave is that the matrix $[G'(\lambda, z) + G(\lambda, z)]$ is negative definite "
+    r"for $z \in S$",
     "3, condition C1": r"A sufficient condition for the existence of a unique global equilibrium "
     r"is that $\rho(\cdot)$ is diagonally strictly concave for some $z$ (i.e., $C_0$ holds).",
 }
 
 WVEGAS: Mapping[str, str] = {
+    "I, figure 1(b)": "If each flow transmits data at rate 0 ≤ x ≤ 9 on its one-hop path and at "
+    "rate (9−x)/2 on its two-hop path, then bandwidth sharing is always fair. Among these fair "
+    "outcomes, the most efficient one is x = 9, because every flow can obtain the maximum "
+    "transmission rate.",
+    "II-A, (6)": "This cycle repeats and it will ultimately converge to the dual optimal solution "
+    "λ∗ , hence the primal optimal solution x∗ (λ∗ ), provided that γ is sufficiently small and Us "
+    "(·) satisfies some mild conditions [12].",
+    "II-A, turning off": "at each step of the iterative process, every flow turns off all its "
+    "paths except for the least congested ones.",
     "II-A, proposition 1": "Suppose flow s has n > 0 paths and, given λ ≥ 0, the corresponding "
     "path prices are sorted in ascending order ... Then the optimal solution x∗s,r (λ) of (3) "
     "satisfies",
@@ -177,10 +225,13 @@ WVEGAS: Mapping[str, str] = {
     "network resources will be fairly and efficiently shared by all the flows.",
     "II-B and III-A, convergence": "As t goes to infinity, the dual optimal solution λ∗ and the "
     "primal optimal solution x∗ (λ∗ ) will both be reached.",
+    "III-A, first weights": "Note that the initial weights do not matter much to convergence, "
+    "though they could have effect on the position of the equilibrium point in the case where the "
+    "optimal solution is not unique.",
     "III-B, the sum of alpha": "αs is allocated to all the subflows of flow s.",
     "V-A, algorithm 2": "all the rates of subflows are quite close to the corresponding optimal "
-    "values after about 20 steps and the path prices of S2 tend to be equal. Note that initial "
-    "weights are insignificant for convergence.",
+    "values after about 20 steps and the path prices of S2 tend to be equal.",
+    "V-A, first weights": "Note that initial weights are insignificant for convergence.",
 }
 
 QUOTES: Mapping[str, Mapping[str, str]] = {

@@ -129,10 +129,38 @@ def test_the_papers_rules_are_newreno_per_path_where_queues_are_empty_and_losses
         assert found == pytest.approx([894.427, 298.142], rel=1e-4)
 
 
+def test_first_order_points_by_hand() -> None:
+    # Two players, p = 0.1: 2.5 each without (7); half of 3 each with it, and one multiplier.
+    found = rent.first_order_points(2, 0.1, 10.0, 3, 1)
+    assert found == pytest.approx(np.full((3, 2), 2.5), rel=1e-6)
+    found = rent.first_order_points(2, 0.1, 3.0, 3, 1)
+    assert found == pytest.approx(np.full((3, 2), 1.5), rel=1e-6)
+
+
+def test_uniqueness_is_tested_apart_from_concavity(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert statements.unique(2).holds
+    # A multiplier for each player: several points, which the normalised equilibrium is not.
+    points = rent.first_order_points
+    monkeypatch.setattr(rent, "first_order_points", lambda *call, shared=True: points(*call, False))
+    found = statements.unique(3)
+    assert found.verdict == "wrong as printed"
+    assert found.numbers["apart"] > 0.01
+
+
+def test_a_definite_matrix_implies_11(monkeypatch: pytest.MonkeyPatch) -> None:
+    # z = (1, 4), beyond the edge of 0.8: m is (0.01, 0.99) at (0.99, 0.01), S = 1, and (0.00458,
+    # 0.95236) at (1.04, 0.005), S = 1.045: 0.05 * 0.00542 - 0.005 * 4 * 0.03764 = -0.00048.
+    assert statements.condition_c0(100).holds
+    found = rent.condition([0.99, 0.01], [1.04, 0.005], [1.0, 4.0])
+    assert found == pytest.approx(-0.000482, abs=1e-5)
+    monkeypatch.setattr(rent, "condition", lambda *_: -1.0)
+    assert statements.condition_c0(100).verdict == "wrong as printed"
+
+
 def test_the_verdicts_on_the_paper() -> None:
     found = statements.study(states=200)
     of_4 = [HOLDS, CONDITION, CONDITION, OURS]
-    of_the_game = [HOLDS, HOLDS, CONDITION, *[OURS] * 6]
+    of_the_game = [HOLDS, HOLDS, HOLDS, CONDITION, *[OURS] * 6]
     assert [s.verdict for s in found.statements] == of_4 + of_the_game
 
 

@@ -10,7 +10,14 @@ from scipy.optimize import brentq
 
 from anabranch.papers import predictions as predictions_module
 from anabranch.papers.folder import FOLDER, open_paper
-from anabranch.papers.predictions import FIXED_POINT, OPTIMUM, PROBING, predicted, predictions
+from anabranch.papers.predictions import (
+    FIXED_POINT,
+    KINDS,
+    OPTIMUM,
+    PROBING,
+    predicted,
+    predictions,
+)
 from anabranch.scenario import Scenario, ScenarioError, load, rules
 from anabranch.theory.errors import NotConverged
 from anabranch.theory.law import Law, States
@@ -187,11 +194,33 @@ def test_lias_drops_in_scenario_b(olia):
 
 
 def test_olia_is_at_the_optimum_in_every_scenario(olia):
-    rates = {key: v for key, v in olia.items() if key[2].endswith("olia") and "mbps" in key[1]}
+    rates = {
+        key: v
+        for key, v in olia.items()
+        if key[2].endswith("olia") and "mbps" in key[1] and not key[0].startswith("congested")
+    }
     assert len(rates) > 20
     for (item, metric, case, kind), value in rates.items():
         if kind == FIXED_POINT:
             assert value == pytest.approx(olia[item, metric, case, OPTIMUM], rel=1e-4)
+
+
+def test_a_path_has_a_prediction_of_its_own(olia):
+    # Red users send nothing over the path through both bottlenecks at the optimum and with OLIA,
+    # one packet of 12000 bits per 150 ms with probing; LIA's 0.61 of 1.61 Mbps.
+    at = {kind: olia["congested_b", "red2_mbps", "after.lia", kind] for kind in KINDS}
+    assert at[OPTIMUM] == pytest.approx(0, abs=1e-6)
+    assert at[PROBING] == pytest.approx(0.08, abs=1e-4)
+    assert at[FIXED_POINT] == pytest.approx(0.606, abs=1e-3)
+    with_olia = olia["congested_b", "red2_mbps", "after.olia", FIXED_POINT]
+    assert with_olia == pytest.approx(0, abs=1e-6)
+
+
+def test_the_predicted_drops_with_other_capacities_are_similar(olia):
+    # 14.4 % with 27 and 36 Mbps: the claims cap1 to cap3.
+    for case in ("x18_t36.lia", "x36_t36.lia", "x27_t48.lia"):
+        drop = olia["other_capacities", "drop_percent", case, FIXED_POINT]
+        assert drop == pytest.approx(14, abs=0.5), case
 
 
 def test_the_cost_of_probing_is_as_described_in_the_draft(olia):

@@ -293,21 +293,21 @@ def printed():
 
 def test_figure_3_of_wvegas(printed):
     (found,) = interval_rates("fig2a").values()
-    optimum = printed["fig3"].metrics["rate_mbps"].theory["optimum"]
+    optimum = printed["fig3"].printed["rate_mbps"].theory["optimum"]
     assert {key: found[key] for key in optimum} == pytest.approx(optimum, abs=5e-5)
 
 
 def test_headers_take_their_part_of_every_printed_rate(printed):
     # 54 of 1054 bytes are headers. With log utility the optimum is proportional to the capacities.
     (found,) = interval_rates("fig2a", {}).values()
-    optimum = printed["fig3"].metrics["rate_mbps"].theory["optimum"]
+    optimum = printed["fig3"].printed["rate_mbps"].theory["optimum"]
     goodput = {key: rate * 1000 / 1054 for key, rate in optimum.items()}
     assert {key: found[key] for key in optimum} == pytest.approx(goodput, abs=5e-5)
 
 
 def test_the_triangle_of_wvegas(printed):
     (found,) = interval_rates("fig1b").values()
-    optimum = printed["fig4"].metrics["rate_mbps"].theory["optimum"]
+    optimum = printed["fig4"].printed["rate_mbps"].theory["optimum"]
     for flow in ("flow1", "flow2", "flow3"):
         assert found[f"{flow}_1"] == pytest.approx(optimum["one_hop"], abs=5e-5)
         assert found[f"{flow}_2"] == pytest.approx(optimum["two_hop"], abs=5e-5)
@@ -316,13 +316,13 @@ def test_the_triangle_of_wvegas(printed):
 @pytest.mark.parametrize("path", [1, 2])
 def test_table_2_of_wvegas(printed, path):
     found = interval_rates("fig1a")
-    optimum = printed["table2"].metrics[f"rate_2_{path}"].theory["optimum"]
+    optimum = printed["table2"].printed[f"rate_2_{path}"].theory["optimum"]
     rate = {key: found[key][f"flow2_{path}"] for key in optimum}
     assert rate == pytest.approx(optimum, abs=5e-5)
 
 
 def test_the_domino_effect_of_wvegas_and_the_ranges_of_its_optima(printed):
-    network, facts = "scenario_domino.toml", printed["fig8"].metrics
+    network, facts = "scenario_domino.toml", printed["fig8"].printed
     for best in optima(load(FOLDER / "wvegas" / network, WITHOUT_HEADERS)):
         label = f"{best.interval.from_s:g}_{best.interval.to_s:g}"
         ours = {f"{label}.{r.flow}": r.rate_mbps for r in best.flows().itertuples()}

@@ -96,6 +96,8 @@ fn uniform() -> f64 {
 mod tests {
     use std::cell::RefCell;
 
+    use anabranch_control::Guard;
+
     use super::*;
 
     /// Packets, bytes.
@@ -155,7 +157,7 @@ mod tests {
     }
 
     /// Weights that the gateway sets, and those of the samples by hand.
-    async fn weights(guard: bool) -> (Vec<f64>, Vec<f64>) {
+    async fn weights(guard: Guard) -> (Vec<f64>, Vec<f64>) {
         let parameters = RateAdjustment {
             samples: ROUND,
             period_s: PERIOD_S,
@@ -182,7 +184,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn kappas_are_those_of_the_samples_with_and_without_the_guard() {
         let mut all = Vec::new();
-        for guard in [false, true] {
+        for guard in [Guard::Off, Guard::Load] {
             let (kappas, expected) = weights(guard).await;
             assert_eq!(kappas.len(), expected.len());
             let changes = expected.windows(2).filter(|pair| pair[0] != pair[1]);
@@ -192,7 +194,7 @@ mod tests {
                 let off = (kappa / expected - 1.0).abs();
                 assert!(
                     off < 1e-9,
-                    "sample {i}, guard {guard}: {kappa}, not {expected}"
+                    "sample {i}, guard {guard:?}: {kappa}, not {expected}"
                 );
             }
             all.push(expected);

@@ -154,23 +154,17 @@ fn goodput_mbps(network: &Network, sink: &Sink, algorithm: &str) -> f64 {
     (sink.received() - before) as f64 * 8e-6 / start.elapsed().as_secs_f64()
 }
 
-/// Calls of the two hooks that run for every acknowledgement, and their time.
-#[derive(Clone, Copy, Default)]
-struct Spent {
-    cong_avoid: (u64, u64),
-    pkts_acked: (u64, u64),
-}
+/// The hooks that run for every acknowledgement.
+const HOOKS: [&str; 3] = ["cong_avoid", "pkts_acked", "in_ack_event"];
 
-impl Spent {
-    fn add(&mut self, before: &[Cost], after: &[Cost]) {
-        for (then, now) in before.iter().zip(after) {
-            let hook = match now.program.as_str() {
-                name if name.ends_with("cong_avoid") => &mut self.cong_avoid,
-                name if name.ends_with("pkts_acked") => &mut self.pkts_acked,
-                _ => continue,
-            };
-            hook.0 += now.calls - then.calls;
-            hook.1 += now.time_ns - then.time_ns;
+/// Calls of each hook, and their time.
+type Spent = [(u64, u64); HOOKS.len()];
+
+fn add(spent: &mut Spent, before: &[Cost], after: &[Cost]) {
+    for (then, now) in before.iter().zip(after) {
+        if let Some(hook) = HOOKS.iter().position(|hook| now.program.ends_with(hook)) {
+            spent[hook].0 += now.calls - then.calls;
+            spent[hook].1 += now.time_ns - then.time_ns;
         }
     }
 }
@@ -200,22 +194,25 @@ fn print_times(algorithms: &[Timed], peers: &Peers, rounds: u32) {
             for (algorithm, spent) in algorithms.iter().zip(&mut spent) {
                 let before = algorithm.costs(peers);
                 run(&algorithm.name);
-                spent.add(&before, &algorithm.costs(peers));
+                add(spent, &before, &algorithm.costs(peers));
             }
         }
-        let cubic = mean_ns(spent[spent.len() - 2].cong_avoid);
+        let cubic = mean_ns(spent[spent.len() - 2][0]);
         println!();
         println!(
-            "| {links:5} links      | cong_avoid ns  | of cubic's  | pkts_acked ns  | calls   |"
+            "| {links:5} links      | cong_avoid ns  | of cubic's  | pkts_acked ns  | in_ack_event ns  | calls   |"
         );
-        println!("| ---              | --:            | --:         | --:            | --:     |");
-        for (Timed { text, .. }, spent) in algorithms.iter().zip(&spent) {
+        println!(
+            "| ---              | --:            | --:         | --:            | --:              | --:     |"
+        );
+        for (Timed { text, .. }, [grows, samples, event]) in algorithms.iter().zip(&spent) {
             println!(
-                "| {text:16} | {:>14} | {:11.2} | {:>14} | {:7} |",
-                shown_ns(spent.cong_avoid),
-                mean_ns(spent.cong_avoid) / cubic,
-                shown_ns(spent.pkts_acked),
-                spent.cong_avoid.0
+                "| {text:16} | {:>14} | {:11.2} | {:>14} | {:>16} | {:7} |",
+                shown_ns(*grows),
+                mean_ns(*grows) / cubic,
+                shown_ns(*samples),
+                shown_ns(*event),
+                grows.0
             );
         }
     }

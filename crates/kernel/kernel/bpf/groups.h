@@ -65,8 +65,10 @@ struct {
 	__type(value, struct membership);
 } groups SEC(".maps");
 
-/* Until when the groups are valid, ns of CLOCK_MONOTONIC. */
-volatile u64 groups_valid SEC(".bss.groups_valid");
+/* Until when the groups are valid, ns of CLOCK_MONOTONIC. The kernel keeps 15 bytes of the name of
+ * a map, by which the loader finds it.
+ */
+volatile u64 groups_valid SEC(".bss.valid");
 
 static inline u32 token_of(struct sock *sk)
 {

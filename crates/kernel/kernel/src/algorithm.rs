@@ -123,6 +123,11 @@ impl FromStr for Choice {
             "{text}: the kernel's programs do not detect shared bottlenecks by RFC 8382: expected \
              coupling=shared"
         );
+        ensure!(
+            algorithm.beta_ecn().is_none(),
+            "{text}: the kernel's programs take a mark as a loss: omit beta_ecn, or run the simulator \
+             or QUIC"
+        );
         Ok(Choice {
             program,
             algorithm,

@@ -52,7 +52,7 @@ impl Grouper {
             reports: builder.build().context("cannot read the delays")?,
             received,
             groups: map("groups")?,
-            valid: map(".bss.groups_valid")?,
+            valid: map(".bss.valid")?,
             decisions: Decisions::default(),
         })
     }

@@ -122,6 +122,10 @@ fn an_error_is_one_line() {
             "lia:coupling=rfc8382: the kernel's programs do not detect shared bottlenecks by RFC",
         ),
         (
+            &["load", "lia:beta_ecn=0.8"],
+            "lia:beta_ecn=0.8: the kernel's programs take a mark as a loss: omit beta_ecn, or run",
+        ),
+        (
             &["load", "balia:"],
             "balia: expected parameter=value, got \"\"",
         ),

@@ -98,6 +98,19 @@ fn loaded() -> (Loaded, Grouper) {
     (loaded, grouper)
 }
 
+#[test]
+fn a_program_has_the_maps_by_which_its_loader_decides() {
+    if !can_load() {
+        return;
+    }
+    let _lock = lock_names();
+    let (_loaded, mut grouper) = loaded();
+    assert!(
+        grouper.update().unwrap().is_empty(),
+        "there is no connection"
+    );
+}
+
 /// Each link has a queue of its own.
 #[test]
 #[ignore = "slow, and a busy machine delays both links alike; run by make test-all"]

@@ -6,18 +6,19 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::coupling::Coupling;
-use crate::rule::Parameter;
+use crate::rule::{BETA_ECN, Parameter};
 use crate::rules::{AnyController, AnyRule, Info, RULES};
 
 /// A rule of the table with a value for each of its parameters, and which paths it couples.
 ///
-/// Written as `name` or `name:parameter=value:...`, such as `generalized:beta=0.2:norm=inf` or
-/// `lia:coupling=shared`.
+/// Written as `name` or `name:parameter=value:...`, such as `generalized:beta=0.2:norm=inf`,
+/// `lia:coupling=shared` or `reno:beta_ecn=0.8`.
 #[derive(Clone, Debug)]
 pub struct Algorithm {
     info: &'static Info,
     values: Vec<f64>,
     coupling: Coupling,
+    beta_ecn: Option<f64>,
 }
 
 /// Why a specification is refused: one line that says what was expected.
@@ -72,7 +73,9 @@ impl Algorithm {
                 coupling = Some(parse_coupling(name, value)?);
                 continue;
             }
-            position(info, key)?;
+            if key != BETA_ECN.name {
+                position(info, key)?;
+            }
             let number = value
                 .parse()
                 .map_err(|_| format!("{name}: {key} expects a number, got \"{value}\""))?;
@@ -90,11 +93,18 @@ impl Algorithm {
     pub fn new(name: &str, parameters: &[(&str, f64)]) -> Result<Algorithm, SpecError> {
         let info = find(name)?;
         let mut values: Vec<f64> = info.parameters.iter().map(|p| p.default).collect();
+        let mut beta_ecn = None;
         for (i, &(key, value)) in parameters.iter().enumerate() {
-            let index = position(info, key)?;
             if parameters[..i].iter().any(|&(earlier, _)| earlier == key) {
                 return Err(format!("{name}: {key} is given twice").into());
             }
+            if key == BETA_ECN.name {
+                check_marks(info)?;
+                check(info, &BETA_ECN, value)?;
+                beta_ecn = Some(value);
+                continue;
+            }
+            let index = position(info, key)?;
             check(info, &info.parameters[index], value)?;
             values[index] = value;
         }
@@ -102,6 +112,7 @@ impl Algorithm {
             info,
             values,
             coupling: Coupling::default(),
+            beta_ecn,
         })
     }
 
@@ -130,6 +141,11 @@ impl Algorithm {
         self.coupling
     }
 
+    /// The share of the window that is left at a mark ([`BETA_ECN`]); `None` as at a loss.
+    pub fn beta_ecn(&self) -> Option<f64> {
+        self.beta_ecn
+    }
+
     /// The rule itself, which couples the paths that it is given.
     pub fn rule(&self) -> AnyRule {
         (self.info.rule)(&self.values)
@@ -139,6 +155,7 @@ impl Algorithm {
     pub fn controller(&self, paths: usize, initial_window: f64) -> AnyController {
         let mut controller = self.rule().controller(paths, initial_window);
         controller.set_coupling(self.coupling);
+        controller.set_beta_ecn(self.beta_ecn);
         controller
     }
 }
@@ -152,6 +169,9 @@ impl fmt::Display for Algorithm {
                 write!(f, ":{}={value}", parameter.name)?;
             }
         }
+        if let Some(share) = self.beta_ecn {
+            write!(f, ":{}={share}", BETA_ECN.name)?;
+        }
         if self.coupling != Coupling::default() {
             write!(f, ":{}={}", Coupling::KEY, self.coupling)?;
         }
@@ -164,6 +184,7 @@ impl PartialEq for Algorithm {
         self.info.name == other.info.name
             && self.values == other.values
             && self.coupling == other.coupling
+            && self.beta_ecn == other.beta_ecn
     }
 }
 
@@ -199,9 +220,20 @@ fn position(info: &Info, key: &str) -> Result<usize, SpecError> {
         SpecError {
             message,
             word: key.into(),
-            known: names().chain([Coupling::KEY]).collect(),
+            known: names().chain([Coupling::KEY, BETA_ECN.name]).collect(),
         }
     })
+}
+
+/// Refuses [`BETA_ECN`] for a rule that does not take a mark as a loss.
+fn check_marks(info: &Info) -> Result<(), SpecError> {
+    let does = match (info.scalable, info.by_rate) {
+        (true, _) => "reduces by the share of packets that are marked",
+        (_, true) => "ignores marks",
+        _ => return Ok(()),
+    };
+    let (name, key) = (info.name, BETA_ECN.name);
+    Err(format!("{name}: {key} is of rules that take a mark as a loss, and {name} {does}").into())
 }
 
 fn parse_coupling(name: &str, value: &str) -> Result<Coupling, SpecError> {

@@ -94,6 +94,7 @@ pub struct Controller<R: Rule> {
     initial_window: f64,
     smallest_ssthresh: f64,
     increase_per_round: bool,
+    beta_ecn: Option<f64>,
     paths: Vec<Path<f64>>,
     memory: Vec<R::Memory<f64>>,
     state: Vec<PathState>,
@@ -119,6 +120,7 @@ impl<R: Rule> Controller<R> {
                 SMALLEST_SSTHRESH_ONE_PATH
             },
             increase_per_round: false,
+            beta_ecn: None,
             paths: Vec::with_capacity(paths),
             memory: Vec::with_capacity(paths),
             state: Vec::with_capacity(paths),
@@ -204,6 +206,12 @@ impl<R: Rule> Controller<R> {
     /// difference.
     pub fn set_increase_per_round(&mut self, per_round: bool) {
         self.increase_per_round = per_round;
+    }
+
+    /// Sets the share of the window that is left at a mark ([`BETA_ECN`](crate::BETA_ECN)); `None`,
+    /// the default, for what is left at a loss.
+    pub fn set_beta_ecn(&mut self, beta_ecn: Option<f64>) {
+        self.beta_ecn = beta_ecn;
     }
 
     /// The state of path `r` that the rule uses.

@@ -24,9 +24,22 @@ pub struct RateAdjustment {
     /// No decrease, and an increase by at least 1, while the mean buffer is above this fraction of
     /// `max_queue_packets`.
     pub high_threshold: f64,
-    /// No decrease while the arrival rate, plus epsilon, exceeds the share: assumption (iii) of the
-    /// paper's proposition 1, which its rule lacks.
-    pub guard: bool,
+    /// A condition on the decrease that the paper's rule lacks.
+    pub guard: Guard,
+}
+
+/// Condition of a decrease of kappa beside two rounds of negative slope: assumption (iii) of the
+/// paper's proposition 1, that nothing decreases while phi < rho + epsilon, by what a gateway
+/// measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// Nothing, as printed.
+    Off,
+    /// The arrival rate since the start, plus epsilon, is at most the share.
+    Load,
+    /// The buffer shrinks by more than epsilon of the expected rate: L' < -epsilon in the last of
+    /// the rounds. An empty buffer does not, so nothing is given up while it stays empty.
+    Growth,
 }
 
 /// The result of a round of buffer samples.
@@ -48,10 +61,11 @@ impl RateAdjustment {
     /// kappa after a round of samples: equation (10) and the text around it. `falling` counts the
     /// rounds with a negative slope in a row, this one included.
     ///
-    /// Unstated in the paper: below the low threshold a decrease is allowed, and a slope of 0
-    /// changes nothing.
+    /// Unstated in the paper: below the low threshold a decrease is allowed. Above the high one its
+    /// section III-A has an increase at L' > 0, III-B at a "non-negative" L'; this is III-A's. They
+    /// differ for a slope of exactly 0, which changes nothing here.
     pub fn kappa_after(&self, kappa: f64, trend: &Trend, falling: u32) -> f64 {
-        let too_long = trend.mean_packets > self.high_threshold * self.max_queue_packets;
+        let too_long = trend.mean_packets > self.longest_packets();
         let changed = if trend.growth > 0.0 {
             let step = 0.5 * (trend.growth + self.epsilon) * kappa;
             if too_long {
@@ -61,7 +75,7 @@ impl RateAdjustment {
             } else {
                 kappa
             }
-        } else if falling >= 2 && !too_long && !self.guard_applies(trend) {
+        } else if falling >= 2 && !too_long && self.guard_allows(trend) {
             (1.0 - self.gamma) * kappa
         } else {
             kappa
@@ -69,9 +83,18 @@ impl RateAdjustment {
         changed.min(self.max_kappa).max(1.0)
     }
 
-    /// Whether the guard prevents a decrease.
-    fn guard_applies(&self, trend: &Trend) -> bool {
-        self.guard && trend.load + self.epsilon > 1.0
+    /// Whether the guard allows a decrease.
+    fn guard_allows(&self, trend: &Trend) -> bool {
+        match self.guard {
+            Guard::Off => true,
+            Guard::Load => trend.load + self.epsilon <= 1.0,
+            Guard::Growth => trend.growth < -self.epsilon,
+        }
+    }
+
+    /// The high threshold, packets.
+    fn longest_packets(&self) -> f64 {
+        self.high_threshold * self.max_queue_packets
     }
 }
 
@@ -96,6 +119,7 @@ pub struct Adjuster {
     adjustment: RateAdjustment,
     kappa: f64,
     falling: u32,
+    is_too_long: bool,
     round: Round,
 }
 
@@ -147,8 +171,24 @@ impl Adjuster {
             adjustment,
             kappa: kappa.min(adjustment.max_kappa).max(1.0),
             falling: 0,
+            is_too_long: false,
             round: Round::NEW,
         }
+    }
+
+    /// Replaces M, the largest kappa, from the next change of kappa on; below 1 counts as 1.
+    pub fn set_max_kappa(&mut self, max_kappa: f64) {
+        self.adjustment.max_kappa = max_kappa;
+    }
+
+    /// The high threshold, packets.
+    pub fn longest_packets(&self) -> f64 {
+        self.adjustment.longest_packets()
+    }
+
+    /// Whether the mean buffer of the last round was above the high threshold.
+    pub fn is_too_long(&self) -> bool {
+        self.is_too_long
     }
 
     /// The weight of the aggregate connection.
@@ -176,6 +216,7 @@ impl Adjuster {
         }
         let trend = self.round.trend(sample, self.adjustment.period_s);
         self.round = Round::NEW;
+        self.is_too_long = trend.mean_packets > self.longest_packets();
         self.falling = if trend.growth < 0.0 {
             self.falling + 1
         } else {

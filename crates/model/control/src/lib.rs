@@ -53,10 +53,10 @@ pub use controller::{
 };
 pub use coupling::Coupling;
 pub use delivery::{Delivery, Event, Sample, Stamp, WindowedMax};
-pub use itcp::{Adjuster, BufferSample, RateAdjustment, Trend};
+pub use itcp::{Adjuster, BufferSample, Guard, RateAdjustment, Trend};
 pub use nada::{MediaReport, Nada};
 pub use path::{PACING_GAIN, Path, fastest_rate, total_rate, total_window};
-pub use rule::{BESIDE_BBR, Parameter, Rule, phi};
+pub use rule::{BESIDE_BBR, BETA_ECN, Parameter, Rule, phi};
 pub use rules::{AnyController, AnyRule, Custom, External, Info, Property, RULES};
 pub use scalar::{Dual, Scalar};
 pub use soft::Soft;

@@ -154,6 +154,18 @@ pub trait Rule: Clone + Debug {
     }
 }
 
+/// ABE (RFC 8511): the window that is left at a mark, as a share of it, of every rule that takes a
+/// mark as a loss. Its default is the rule's own decrease.
+pub const BETA_ECN: Parameter = Parameter {
+    name: "beta_ecn",
+    default: f64::NAN,
+    min: 0.5,
+    max: 0.95,
+    choices: &[],
+    unit: "",
+    meaning: "share of the window that is left at a mark",
+};
+
 /// `phi_r = I_r / D_r`: the loss probability at which the window of path `r` is in equilibrium.
 pub fn phi<R: Rule, S: Scalar>(rule: &R, r: usize, paths: &[Path<S>]) -> S {
     rule.increase(r, paths) / rule.decrease(r, paths)

@@ -112,6 +112,11 @@ properties! {
 }
 
 impl Info {
+    /// Whether the rule takes a mark as a loss, so that [`BETA_ECN`](crate::BETA_ECN) has effect.
+    pub fn takes_marks_as_losses(&self) -> bool {
+        !self.scalable && !self.by_rate
+    }
+
     /// The name that the rule has in Linux, if it is there.
     pub fn linux_name(&self) -> String {
         self.linux_name
@@ -167,6 +172,7 @@ macro_rules! rules {
 
 rules! { $
     reno: Reno,
+    multcp: Multcp,
     cubic: Cubic,
     dctcp: Dctcp,
     ewtcp: Ewtcp,
@@ -175,6 +181,7 @@ rules! { $
     lia: Lia,
     olia: Olia,
     olia_printed: OliaPrinted,
+    linked: Linked,
     balia: Balia,
     coupled_cubic: CoupledCubic,
     generalized: Generalized,
@@ -256,6 +263,8 @@ impl AnyController {
         #[inline] on_ack(&mut self, r: usize, ack: &Ack);
         on_lost(&mut self, r: usize, packets: u32);
         on_loss(&mut self, r: usize);
+        on_mark(&mut self, r: usize);
+        set_beta_ecn(&mut self, beta_ecn: Option<f64>);
         on_recovered(&mut self, r: usize);
         is_scalable(&self) -> bool;
         on_marked_share(&mut self, r: usize, share: f64);

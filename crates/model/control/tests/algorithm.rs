@@ -33,6 +33,33 @@ fn no_name_is_taken_twice() {
 }
 
 #[test]
+fn another_backoff_at_marks_is_of_rules_that_take_a_mark_as_a_loss() {
+    for info in RULES {
+        let spec = format!("{}:beta_ecn=0.8", info.name);
+        if info.takes_marks_as_losses() {
+            let algorithm = Algorithm::parse(&spec).unwrap();
+            assert_eq!(algorithm.to_string(), spec);
+            assert_eq!(algorithm.beta_ecn(), Some(0.8));
+            assert_ne!(algorithm, Algorithm::parse(info.name).unwrap());
+        } else {
+            let start = format!(
+                "{}: beta_ecn is of rules that take a mark as a loss",
+                info.name
+            );
+            assert!(error(&spec).starts_with(&start), "{}", error(&spec));
+        }
+    }
+    assert_eq!(
+        error("reno:beta_ecn=1"),
+        "reno: beta_ecn = 1 is out of range: expected a number from 0.5 to 0.95"
+    );
+    assert_eq!(
+        error("cubic:beta_ecn=0.8:beta_ecn=0.8"),
+        "cubic: beta_ecn is given twice"
+    );
+}
+
+#[test]
 fn every_default_is_allowed() {
     for info in RULES {
         for parameter in info.parameters {

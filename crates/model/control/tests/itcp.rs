@@ -1,7 +1,7 @@
 //! The rate adjustment of gateways. Numbers are worked out by hand.
 
 use crate::common::close;
-use anabranch_control::{Adjuster, BufferSample, RateAdjustment, Trend};
+use anabranch_control::{Adjuster, BufferSample, Guard, RateAdjustment, Trend};
 use proptest::prelude::*;
 
 /// Table I, but for three samples to a round and simple thresholds: 20 and 100 packets.
@@ -14,11 +14,11 @@ const ADJUSTMENT: RateAdjustment = RateAdjustment {
     gamma: 0.2,
     low_threshold: 0.2,
     high_threshold: 1.0,
-    guard: false,
+    guard: Guard::Off,
 };
 
 const GUARDED: RateAdjustment = RateAdjustment {
-    guard: true,
+    guard: Guard::Load,
     ..ADJUSTMENT
 };
 
@@ -128,6 +128,56 @@ fn the_guard_holds_kappa_while_arrivals_come_near_the_share() {
     }
 }
 
+/// A fall of 60 packets/s is 0.12 of 500, above epsilon = 0.1; one of 40 is 0.08.
+#[test]
+fn the_guard_of_growth_lets_kappa_shrink_only_where_the_buffer_falls_by_more_than_epsilon() {
+    let by_growth = RateAdjustment {
+        guard: Guard::Growth,
+        ..ADJUSTMENT
+    };
+    for (adjustment, fall, kappa) in [
+        (by_growth, 60.0, 4.0),
+        (by_growth, 40.0, 5.0),
+        (ADJUSTMENT, 40.0, 4.0),
+    ] {
+        // Samples are 0.5 s apart.
+        let lengths = [90.0, 90.0 - 0.5 * fall, 90.0 - fall];
+        let mut adjuster = Adjuster::new(adjustment, 5.0);
+        round(&mut adjuster, lengths, 0.0);
+        assert!(close(round(&mut adjuster, lengths, 0.0), kappa), "{fall}");
+    }
+}
+
+/// Section III-B would add a unit "if L' is non-negative", III-A where "L' > 0": a buffer of 101
+/// packets that stays the same adds none, and the least growth adds one.
+#[test]
+fn above_the_high_threshold_a_slope_of_0_changes_nothing() {
+    assert_eq!(ADJUSTMENT.kappa_after(5.0, &trend(0.0, 101.0), 0), 5.0);
+    assert_eq!(ADJUSTMENT.kappa_after(5.0, &trend(1e-12, 101.0), 0), 6.0);
+}
+
+/// An increase by 1 from 9.5 would be "out of range": it is cut to M = 10, not left out. With M = 3
+/// from then on the next change ends there; below 1 it ends at 1.
+#[test]
+fn kappa_ends_at_the_largest_of_the_moment() {
+    let mut adjuster = Adjuster::new(ADJUSTMENT, 9.5);
+    let grows = [101.0, 102.0, 103.0];
+    for (max_kappa, kappa) in [(10.0, 10.0), (3.0, 3.0), (0.0, 1.0)] {
+        adjuster.set_max_kappa(max_kappa);
+        assert_eq!(round(&mut adjuster, grows, 0.0), kappa);
+    }
+}
+
+/// Means of 101 and of 100 packets; the threshold is 100. Two samples are no round.
+#[test]
+fn a_buffer_is_too_long_by_the_mean_of_the_last_round() {
+    let mut adjuster = Adjuster::new(ADJUSTMENT, 5.0);
+    round(&mut adjuster, [0.0, 101.0, 202.0], 0.0);
+    assert!(adjuster.is_too_long());
+    round(&mut adjuster, [0.0, 100.0, 200.0], 0.0);
+    assert!(!adjuster.is_too_long());
+}
+
 /// Expected are 1000, 500 and 250 packets/s, the last with an empty buffer. 400 that arrive are,
 /// with epsilon, 0.9 of 500; of 1000 they would be 0.5 and of 250 1.7. 460 are 1.02 of 500 and 0.56
 /// of 1000.
@@ -187,7 +237,7 @@ proptest! {
         max_kappa in 1.0..100.0,
         start in 0.01..1e6,
         gamma in 0.0..=1.0,
-        guard: bool,
+        guard in prop_oneof![Just(Guard::Off), Just(Guard::Load), Just(Guard::Growth)],
         buffer_samples in prop::collection::vec(any_sample(), 0..60),
     ) {
         let adjustment = RateAdjustment { samples, max_kappa, gamma, guard, ..ADJUSTMENT };
@@ -200,7 +250,8 @@ proptest! {
     }
 
     #[test]
-    fn the_guard_never_makes_kappa_smaller(
+    fn a_guard_never_makes_kappa_smaller(
+        guard in prop_oneof![Just(Guard::Load), Just(Guard::Growth)],
         kappa in 1.0..10.0,
         growth in -2.0..2.0,
         mean_packets in 0.0..200.0,
@@ -209,7 +260,8 @@ proptest! {
     ) {
         let trend = Trend { growth, mean_packets, load };
         let [printed, guarded] =
-            [ADJUSTMENT, GUARDED].map(|a| a.kappa_after(kappa, &trend, falling));
+            [Guard::Off, guard].map(|guard| RateAdjustment { guard, ..ADJUSTMENT })
+            .map(|a| a.kappa_after(kappa, &trend, falling));
         prop_assert!(guarded >= printed);
     }
 }

@@ -109,6 +109,35 @@ proptest! {
         }
     }
 
+    /// At `p_r = phi_r`, the loss probability of the equilibrium, `w_r p_r^(1/phi)` is the same for
+    /// all paths; phi = 0 is fully coupled, 2 uncoupled.
+    #[test]
+    fn windows_of_linked_follow_the_loss_to_the_power_of_its_index(mut paths in any_paths()) {
+        let rtt = paths[0].rtt;
+        paths.iter_mut().for_each(|path| path.rtt = rtt);
+        for index in [0.5, 1.0, 1.5, 2.0] {
+            let linked = rule(&format!("linked:phi={index}"));
+            let product = |r: usize| paths[r].window * linked.phi(r, &paths).powf(1.0 / index);
+            for r in 1..paths.len() {
+                prop_assert!(close(product(r), product(0)), "phi = {index}");
+            }
+        }
+        for r in 0..paths.len() {
+            let (none, all) = (rule("linked:phi=0"), rule("linked:phi=2"));
+            prop_assert!(close(none.increase(r, &paths), rule("coupled").increase(r, &paths)));
+            prop_assert!(close(all.increase(r, &paths), rule("reno").increase(r, &paths)));
+        }
+    }
+
+    /// Competing flows share a link in proportion to kappa: the loss probability of a window of
+    /// `kappa w` is that of a window of w with kappa = 1.
+    #[test]
+    fn a_window_of_multcp_is_that_of_reno_times_kappa(path in any_path(), kappa in 0.05..50.0) {
+        let many = Path { window: path.window * kappa, ..path };
+        let multcp = rule(&format!("multcp:kappa={kappa}"));
+        prop_assert!(close(multcp.phi(0, &[many]), rule("reno").phi(0, &[path])));
+    }
+
     #[test]
     fn lia_never_grows_faster_than_reno(paths in any_paths()) {
         for r in 0..paths.len() {

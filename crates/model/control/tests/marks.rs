@@ -2,7 +2,7 @@
 
 use crate::common::{ack, all_rules, close};
 use anabranch_control::rules::Dctcp;
-use anabranch_control::{Ack, Controller, Phase, Rule};
+use anabranch_control::{Ack, Algorithm, AnyController, Controller, Phase, Rule};
 use proptest::prelude::*;
 
 fn dctcp(paths: usize, g: f64) -> Controller<Dctcp> {
@@ -89,6 +89,49 @@ fn dctcp_takes_a_loss_as_newreno_does() {
     controller.on_marked_share(0, 1.0);
     assert!(close(controller.window(0), 50.0));
     assert_eq!(controller.phase(0), Phase::Recovery);
+}
+
+/// ABE (RFC 8511, section 3): at a mark ssthresh and window are 0.8 of the window of Reno, here 80
+/// of 100, and 0.85 of CUBIC's, 85. A loss, and a mark without the parameter, leave Reno 50 and
+/// CUBIC 70; a second mark in the same recovery takes nothing. LIA over two paths leaves 80 of 100,
+/// too, and the other path as it is. BBR ignores marks.
+#[test]
+fn a_mark_leaves_the_share_of_abe_and_a_loss_what_the_rule_leaves() {
+    let after = |spec: &str, event: fn(&mut AnyController, usize)| {
+        let mut controller = Algorithm::parse(spec).unwrap().controller(2, 100.0);
+        event(&mut controller, 0);
+        event(&mut controller, 0);
+        [
+            controller.window(0),
+            controller.ssthresh(0),
+            controller.window(1),
+        ]
+    };
+    for (spec, at_mark, at_loss) in [
+        ("reno", 50.0, 50.0),
+        ("reno:beta_ecn=0.8", 80.0, 50.0),
+        ("cubic:beta_ecn=0.85", 85.0, 70.0),
+        ("lia:beta_ecn=0.8", 80.0, 50.0),
+    ] {
+        for (event, left) in [
+            (
+                AnyController::on_mark as fn(&mut AnyController, usize),
+                at_mark,
+            ),
+            (AnyController::on_loss, at_loss),
+        ] {
+            let found = after(spec, event);
+            assert!(
+                close(found[0], left) && close(found[1], left),
+                "{spec}: {found:?}"
+            );
+            assert_eq!(found[2], 100.0, "{spec}");
+        }
+    }
+    assert_eq!(
+        after("bbr3", AnyController::on_mark),
+        [100.0, f64::INFINITY, 100.0]
+    );
 }
 
 proptest! {

@@ -1,5 +1,7 @@
 //! Random numbers: each link and each user has its own generator.
 
+use std::f64::consts::PI;
+
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -40,4 +42,23 @@ impl Dice {
         let smallest = mean * (1.0 - 1.0 / shape);
         smallest * libm::pow(1.0 - self.uniform(), -1.0 / shape)
     }
+
+    /// A sample of the lognormal distribution with this mean, whose logarithm has the standard
+    /// deviation `sigma`.
+    pub fn lognormal(&mut self, mean: f64, sigma: f64) -> f64 {
+        // Box and Muller 1958.
+        let radius = libm::sqrt(2.0 * self.exponential());
+        let normal = radius * libm::cos(2.0 * PI * self.uniform());
+        mean * libm::exp(sigma * normal - 0.5 * sigma * sigma)
+    }
+
+    /// A sample of the Weibull distribution with this mean and shape.
+    pub fn weibull(&mut self, mean: f64, shape: f64) -> f64 {
+        weibull_scale(mean, shape) * libm::pow(self.exponential(), 1.0 / shape)
+    }
+}
+
+/// The scale of a Weibull distribution with this mean: P(X > x) = exp(-(x / scale)^shape).
+pub fn weibull_scale(mean: f64, shape: f64) -> f64 {
+    mean / libm::tgamma(1.0 + 1.0 / shape)
 }

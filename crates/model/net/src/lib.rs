@@ -35,7 +35,7 @@ pub mod time;
 
 pub use any_link::{AnyLink, Impaired, Mark, Step};
 pub use codel::{Codel, FqCodel};
-pub use dice::Dice;
+pub use dice::{Dice, weibull_scale};
 pub use impairments::{Arq, Displacement, Impairments, Loss, Overtaking, Reorder};
 pub use link::{Crossing, ImpairedLink, Link, LinkConfig};
 pub use packet::{ATTOBITS_PER_BYTE, Attobits, Backlog, Cause, Counters, Fate, Tally};

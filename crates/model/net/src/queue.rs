@@ -108,6 +108,7 @@ impl Admission {
             Admission::Red(averager) => {
                 let probability = averager.drop_probability(arrival);
                 if dice.chance(probability) {
+                    averager.passed = 0.0;
                     marked = arrival.ecn_capable && averager.marks();
                     if !marked {
                         return Err(Cause::Red);
@@ -152,8 +153,7 @@ const TYPICAL_BYTES: u32 = 1500;
 
 /// Random early detection with a drop probability in three pieces: 0 up to `min_packets`, linear
 /// to `mid_probability` at `mid_packets`, linear to 1 at `max_packets` (OLIA draft, Sec. 3; after
-/// Floyd and Jacobson 1993). Packets are dropped, or marked, each independently of the others,
-/// where Floyd and Jacobson spread drops evenly by a count of the packets since the last one.
+/// Floyd and Jacobson 1993).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Red {
     /// Queue up to which no packet is dropped.
@@ -172,6 +172,11 @@ pub struct Red {
     /// Mark packets that are ECN-capable instead of dropping them, below `max_packets` (RFC 3168,
     /// section 7).
     pub ecn: bool,
+    /// Space drops, or marks, by the packets since the last one: with a probability p they are 1 to
+    /// 1/p packets apart, each distance as likely, so that a share 2p/(1 + p) is dropped (Floyd and
+    /// Jacobson 1993, Sec. 7, method 2; Click's RED). Otherwise each packet is dropped
+    /// independently of the others, a share p.
+    pub uniform: bool,
 }
 
 impl Red {
@@ -188,6 +193,7 @@ impl Red {
             average_weight: None,
             limit_packets: (100.0 * scale).round() as u32,
             ecn: true,
+            uniform: false,
         }
     }
 
@@ -227,6 +233,8 @@ impl Red {
 pub(crate) struct Averager {
     red: Red,
     average: f64,
+    /// Packets since the last drop or mark, while the probability was above 0.
+    passed: f64,
     /// When the average last took a sample, ps.
     sampled_at: Time,
     /// Transmission time of a typical packet, ps.
@@ -243,6 +251,7 @@ impl Averager {
         Averager {
             red,
             average: 0.0,
+            passed: 0.0,
             sampled_at: 0,
             typical,
         }
@@ -275,7 +284,28 @@ impl Averager {
             }
         }
         self.sampled_at = arrival.now;
-        self.red.drop_probability(self.average)
+        let probability = self.red.drop_probability(self.average);
+        if self.red.uniform {
+            self.spaced(probability)
+        } else {
+            probability
+        }
+    }
+
+    /// The probability of dropping a packet after those that passed (Floyd and Jacobson 1993, Sec.
+    /// 7), and counts it as passed.
+    fn spaced(&mut self, probability: f64) -> f64 {
+        if probability == 0.0 {
+            self.passed = 0.0;
+            return 0.0;
+        }
+        let left = 1.0 - self.passed * probability;
+        self.passed += 1.0;
+        if left > probability {
+            probability / left
+        } else {
+            1.0
+        }
     }
 }
 

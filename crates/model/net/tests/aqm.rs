@@ -215,6 +215,7 @@ fn red_marks_below_its_upper_threshold_and_drops_from_there_on() {
         average_weight: None,
         limit_packets: 100,
         ecn: true,
+        uniform: false,
     };
     let mut link = Link::new(link(Queue::Red(red)), 1);
     let fates: Vec<_> = (0..100).map(|_| link.offer_ecn_capable(0, 1500)).collect();
@@ -242,6 +243,7 @@ fn red_marks_every_packet_at_probability_1() {
         average_weight: None,
         limit_packets: 1000,
         ecn: true,
+        uniform: false,
     };
     let mut link = Link::new(link(Queue::Red(red)), 1);
     let fates: Vec<_> = (0..200).map(|_| link.offer_ecn_capable(0, 1500)).collect();

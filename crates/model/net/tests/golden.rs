@@ -234,6 +234,7 @@ fn step_red(threshold: f64, weight: f64) -> LinkConfig {
         average_weight: Some(weight),
         limit_packets: 4,
         ecn: false,
+        uniform: false,
     };
     LinkConfig {
         queue: Queue::Red(red),

@@ -94,6 +94,7 @@ fn red() -> impl Strategy<Value = Queue> {
                     average_weight,
                     limit_packets,
                     ecn: true,
+                    uniform: false,
                 })
             },
         )

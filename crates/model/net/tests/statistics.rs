@@ -51,6 +51,94 @@ fn drop_share(config: LinkConfig, waiting: u32, unmeasured: u32, measured: u32) 
     f64::from(drops) / f64::from(measured)
 }
 
+/// Packets from each drop to the next while 50 packets wait, where the OLIA draft's probability is
+/// 0.1.
+fn gaps(uniform: bool, number: usize) -> Vec<u32> {
+    let red = Red {
+        uniform,
+        ..Red::scaled(10.0)
+    };
+    let config = LinkConfig {
+        queue: Queue::Red(red),
+        ..LinkConfig::constant(10e6, 10 * MILLISECOND)
+    };
+    let mut link = Link::new(config, 1);
+    let (mut now, mut gaps, mut gap) = (0, Vec::new(), 1);
+    while gaps.len() <= number {
+        let waits = link.queue(now).packets == 50;
+        match link.offer(now, 1500) {
+            Fate::Delivered { .. } if waits => (now, gap) = (now + ONE_PACKET, gap + 1),
+            Fate::Delivered { .. } => {}
+            Fate::Dropped(_) => {
+                gaps.push(gap);
+                gap = 1;
+            }
+        }
+    }
+    gaps.split_off(1) // the first began while the queue grew
+}
+
+/// Uniform on 1 to 10 with spacing: a mean of 5.5, so that a share 1/5.5 = 2p/(1 + p) is dropped;
+/// each distance has a tenth of 20 000 gaps, with a standard deviation of sqrt(20 000 * 0.09) =
+/// 42.4. Without it they are geometric: a mean of 10 with a standard error of sqrt(90) / 141 =
+/// 0.067, and 0.9^10 = 0.349 of them are longer than 10.
+#[test]
+fn spaced_drops_of_red_are_uniformly_far_apart() {
+    let spaced = gaps(true, 20_000);
+    for distance in 1..=10 {
+        let number = spaced.iter().filter(|&&gap| gap == distance).count() as f64;
+        assert!((number - 2000.0).abs() < 4.0 * 42.4, "{distance}: {number}");
+    }
+    assert_eq!(spaced.iter().max(), Some(&10));
+    let random = gaps(false, 20_000);
+    let mean = f64::from(random.iter().sum::<u32>()) / 20_000.0;
+    assert!((mean - 10.0).abs() < 4.0 * 0.067, "{mean}");
+    let longer = random.iter().filter(|&&gap| gap > 10).count() as f64 / 20_000.0;
+    assert!((longer - 0.349).abs() < 4.0 * 0.0034, "{longer}");
+}
+
+/// Whether the packet is dropped that finds one waiting, where the probability is 0.5, after
+/// another that found one waiting passed; `pause` empties the queue between them. `None`: the first
+/// was dropped.
+fn second_is_dropped(seed: u64, pause: Time) -> Option<bool> {
+    let red = Red {
+        min_packets: 0.0,
+        mid_packets: 1.0,
+        max_packets: 1e9,
+        mid_probability: 0.5,
+        uniform: true,
+        ..Red::scaled(10.0)
+    };
+    let config = LinkConfig {
+        queue: Queue::Red(red),
+        ..LinkConfig::constant(10e6, 10 * MILLISECOND)
+    };
+    let mut link = Link::new(config, seed);
+    let mut is_dropped = |now| {
+        while link.queue(now).packets == 0 {
+            link.offer(now, 1500); // one is in service and one waits, which meet a probability of 0
+        }
+        link.offer(now, 1500) == Fate::Dropped(Cause::Red)
+    };
+    let first = is_dropped(0);
+    (!first).then(|| is_dropped(pause))
+}
+
+/// After a packet that met 0.5 and passed the next must go, 0.5/(1 - 0.5) = 1; with an empty queue
+/// between them it has 0.5 again: of about 1000 a standard deviation of 0.016.
+#[test]
+fn the_count_of_red_begins_again_where_the_probability_is_0() {
+    let share = |pause| {
+        let dropped: Vec<bool> = (0..2000)
+            .filter_map(|i| second_is_dropped(i, pause))
+            .collect();
+        dropped.iter().filter(|&&it| it).count() as f64 / dropped.len() as f64
+    };
+    assert_eq!(share(0), 1.0);
+    let after = share(100 * MILLISECOND);
+    assert!((after - 0.5).abs() < 0.064, "{after}");
+}
+
 /// The probability at a queue of `waiting` as the OLIA draft draws it, in integers: thousandths.
 fn olia_thousandths(waiting: u32) -> u32 {
     match waiting {

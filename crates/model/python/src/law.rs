@@ -152,6 +152,11 @@ impl Law {
 /// The algorithm called `spec`, which must couple all paths: theory has no detection.
 pub fn coupled(spec: &str) -> PyResult<Algorithm> {
     let algorithm = anabranch_scenario::algorithm(spec).map_err(ScenarioError::new_err)?;
+    if algorithm.beta_ecn().is_some() {
+        return Err(ScenarioError::new_err(format!(
+            "{spec}: theory has no marks: omit beta_ecn, or run packets (--on sim)"
+        )));
+    }
     if algorithm.coupling() == Coupling::Always {
         return Ok(algorithm);
     }

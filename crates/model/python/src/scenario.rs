@@ -304,7 +304,11 @@ fn link<'py>(py: Python<'py>, link: &Link) -> PyResult<Bound<'py, PyDict>> {
         Queue::FqCodel(fq_codel) => (Some(fq_codel.codel.limit_packets), None),
         Queue::DualPi2(dualpi2) => (Some(dualpi2.limit_packets), None),
     };
-    entry.set_item("queue", queue.name())?;
+    let name = match queue {
+        Queue::Red(red) if red.uniform => "red with uniform = true",
+        _ => queue.name(),
+    };
+    entry.set_item("queue", name)?;
     entry.set_item("policer_mbps", policer_mbps)?;
     entry.set_item("more", more)?;
     entry.set_item("red", red)?;

@@ -1,7 +1,7 @@
 //! Models that theory computes with: controllers once per round trip, I-TCP's rate adjustment, a
 //! shared server.
 
-use anabranch_control::{Ack, AnyController, RateAdjustment as Adjustment, Trend};
+use anabranch_control::{Ack, AnyController, Guard, RateAdjustment as Adjustment, Trend};
 use anabranch_sharing::{Class, Sharing, Sizes};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
@@ -123,7 +123,7 @@ impl RateAdjustment {
             max_queue_packets,
             low_threshold,
             high_threshold,
-            guard,
+            guard: if guard { Guard::Load } else { Guard::Off },
         })
     }
 

@@ -89,7 +89,8 @@ fn without_ecn_nothing_is_marked_over_quic() {
 /// A step at 20 packets, where the product is 67. DCTCP takes alpha/2 of the window, and fills the
 /// link above a step of a seventh of the product (Alizadeh et al., SIGCOMM 2010, equation 13), 10
 /// packets; the queue stands at the step. Reno's window falls from 87 to 44 packets at each mark,
-/// two thirds of the product, and needs 23 round trips to fill the link.
+/// two thirds of the product, and needs 23 round trips to fill the link. With ABE (RFC 8511) it
+/// falls to 70, which fill it.
 #[test]
 fn a_scalable_rule_reduces_by_the_share_of_marks_over_quic() {
     let step = "red = { min_packets = 19, mid_packets = 20, mid_probability = 1, max_packets = 400, limit_packets = 500 }";
@@ -100,11 +101,13 @@ fn a_scalable_rule_reduces_by_the_share_of_marks_over_quic() {
         (record.links.utilization[0], record.links.queue_packets[0])
     };
     let ((scalable, queue), (reno, _)) = (with("'dctcp'"), with("'reno'"));
+    let (abe, _) = with("'reno:beta_ecn=0.8'");
     assert!(
         scalable > 0.97 && (10.0..25.0).contains(&queue),
         "{scalable} {queue}"
     );
     assert!(reno < 0.95, "{reno}");
+    assert!(abe > 0.98, "{abe}");
 }
 
 /// DualPI2 couples the marks of both queues so that a scalable and a classic flow have rates of the

@@ -4,9 +4,10 @@
 use anabranch_net::{Loss, Queue, Rate};
 
 use crate::error::refusal;
+use crate::model::choice::Ecn;
 use crate::model::flows::{Flow, Workload};
 use crate::model::links::Link;
-use crate::model::tcp::{Ecn, Recovery};
+use crate::model::tcp::Recovery;
 use crate::scenario::Scenario;
 
 /// Every backend, in the order of tables and refusals.
@@ -50,6 +51,7 @@ const PACKETS: &[&str] = &["sim", "quic", "kernel"];
 features! {
     NewReno = "newreno", "tcp.recovery", on: &["sim", "kernel", "fluid", "equilibrium"];
     Ecn = "ECN", "tcp.ecn", on: PACKETS;
+    SpacedDrops = "drops of RED that are spaced by count (uniform)", "links.*.queue", on: PACKETS;
     Codel = "codel", "links.*.queue", on: PACKETS;
     FqCodel = "fq_codel", "links.*.queue", on: PACKETS;
     Pie = "pie", "links.*.queue", on: PACKETS;
@@ -69,6 +71,7 @@ features! {
     Messages = "a workload of messages", "flows.*.workload", on: PACKETS;
     Media = "a media source", "flows.*.workload", on: VIRTUAL;
     PacketBytes = "a packet size of its own", "flows.*.packet_bytes", on: SIM;
+    Abe = "another backoff at marks (beta_ecn)", "flows.*.algorithm", on: VIRTUAL;
     WayBack = "a way back over links (back)", "flows.*.paths", on: PACKETS;
 }
 
@@ -107,8 +110,9 @@ impl Scenario {
 fn of_link(link: &Link) -> Vec<Feature> {
     let config = &link.config;
     let impairments = &config.impairments;
-    let queue = match config.queue {
-        Queue::DropTail { .. } | Queue::Red(_) => None,
+    let queue = match &config.queue {
+        Queue::DropTail { .. } => None,
+        Queue::Red(red) => red.uniform.then_some(Feature::SpacedDrops),
         Queue::Codel(_) => Some(Feature::Codel),
         Queue::FqCodel(_) => Some(Feature::FqCodel),
         Queue::Pie(_) => Some(Feature::Pie),
@@ -144,6 +148,12 @@ fn of_flow(flow: &Flow, own_size: bool) -> Vec<Feature> {
     };
     let has_way_back = flow.paths.iter().any(|path| !path.back.is_empty());
     let size = own_size.then_some(Feature::PacketBytes);
+    let abe = flow.algorithm.beta_ecn().map(|_| Feature::Abe);
     let back = has_way_back.then_some(Feature::WayBack);
-    workload.into_iter().chain(size).chain(back).collect()
+    workload
+        .into_iter()
+        .chain(size)
+        .chain(abe)
+        .chain(back)
+        .collect()
 }

@@ -49,15 +49,14 @@ pub use features::{BACKENDS, Feature};
 pub use file::document::{Document, read as read_file};
 pub use file::key::{Fault, Key};
 pub use file::written::schema;
+pub use model::choice::{Ecn, Guard, MaxKappa};
 pub use model::flows::{Adjust, Flow, Media, Message, Messages, NadaRates, Path, Size, Workload};
 pub use model::links::{Link, Measure};
 pub use model::number::{
     AboveOne, Bytes, Count, DelayMs, EndS, FramesPerS, JitterUs, Kappa, LateMs, MeanBytes,
     NonNegative, PacketBytes, PeriodS, Positive, PositiveOrInfinite, Probability, RateMbps,
-    RatePerS, SampleMs, Samples, TimeS, TimeoutMs,
+    RatePerS, SampleMs, Samples, Sigma, TimeS, TimeoutMs, WeibullShape,
 };
-pub use model::tcp::{
-    DISTRIBUTIONS_RMEM_MAX_BYTES, Ecn, Profile, Recovery, RtoFloor, Scheduler, Tcp,
-};
+pub use model::tcp::{DISTRIBUTIONS_RMEM_MAX_BYTES, Profile, Recovery, RtoFloor, Scheduler, Tcp};
 pub use scenario::{Inputs, Scenario};
 pub use virtual_time::Virtual;

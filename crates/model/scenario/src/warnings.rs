@@ -4,9 +4,9 @@
 use anabranch_net::{Displacement, LinkConfig, Loss, MILLISECOND, Reorder, Time};
 
 use crate::file::key::Key;
-use crate::model::flows::{Flow, Path, Workload};
+use crate::model::choice::Ecn;
+use crate::model::flows::{Flow, Path, Size, Workload};
 use crate::model::links::Link;
-use crate::model::tcp::Ecn;
 use crate::scenario::Scenario;
 
 /// Smaller relative errors of a mean need no warning: few runs could show them.
@@ -21,7 +21,8 @@ impl Scenario {
         let sizes = flows().filter_map(|(i, flow)| size_warning(i, flow));
         let ways = flows().flat_map(|(i, flow)| self.way_back_warnings(i, flow));
         let marks = flows().filter_map(|(i, flow)| self.marks_warning(i, flow));
-        let found = times.chain(sizes).chain(ways).chain(marks);
+        let abe = flows().filter_map(|(i, flow)| self.beta_ecn_warning(i, flow));
+        let found = times.chain(sizes).chain(ways).chain(marks).chain(abe);
         let found = found.chain(self.load_warnings());
         let found = found.chain(self.link_warnings());
         found
@@ -60,6 +61,14 @@ impl Scenario {
                 "{key}: {name} reduces by the share of marks that acknowledgements count, and \
                  without it halves its window as reno does: set tcp.ecn = \"accurate\""
             )
+        })
+    }
+
+    /// Warns of a share that is left at marks where there are none.
+    fn beta_ecn_warning(&self, i: usize, flow: &Flow) -> Option<String> {
+        (flow.algorithm.beta_ecn().is_some() && self.tcp.ecn == Ecn::Off).then(|| {
+            let key = Key::root("flows").index(i).key("algorithm");
+            format!("{key}: beta_ecn has no effect without marks: set tcp.ecn = true")
         })
     }
 
@@ -155,12 +164,17 @@ fn size_warning(i: usize, flow: &Flow) -> Option<String> {
     };
     let key = Key::root("flows").index(i).key("workload").key(kind);
     let (written, effective) = (size.mean_bytes(), size.effective_mean_bytes());
+    let remedy = match size {
+        Size::Lognormal { .. } => "lower sigma",
+        _ => "raise shape",
+    };
     (effective < (1.0 - TOLERANCE) * written).then(|| {
         format!(
-            "{key}.size.pareto: the mean size is {effective:.3e} bytes instead of {written:.3e} \
-             ({:.0} % of it), because no file is larger than {:.1e} bytes: raise shape",
+            "{key}.size.{}: the mean size is {effective:.3e} bytes instead of {written:.3e} \
+             ({:.0} % of it), because no file is larger than {:.1e} bytes: {remedy}",
+            size.name(),
             100.0 * effective / written,
-            size.largest_bytes()
+            size.largest_bytes(),
         )
     })
 }

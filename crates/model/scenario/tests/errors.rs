@@ -149,6 +149,10 @@ fn a_number_out_of_range() {
         ["file = { bytes = 1e6 }", "gateway = { clients = 1, rate_per_s = 1, size.exponential = { mean_bytes = 1e5 }, adjust.gamma = 1.2 }", "32: flows[1].workload.gateway.adjust.gamma: expected a probability from 0 to 1, got 1.2"],
         ["file = { bytes = 1e6 }", "gateway = { clients = 1, rate_per_s = 1, size.exponential = { mean_bytes = 1e5 }, adjust.samples = 1 }", "32: flows[1].workload.gateway.adjust.samples: expected 2 to 1000000 samples, got 1"],
         ["file = { bytes = 1e6 }", "gateway = { clients = 1, rate_per_s = 1, size.exponential = { mean_bytes = 1e5 }, adjust.max_kappa = 0.5 }", "32: flows[1].workload.gateway.adjust.max_kappa: expected 1 to 1000000 packets, got 0.5"],
+        ["file = { bytes = 1e6 }", "gateway = { clients = 1, rate_per_s = 1, size.exponential = { mean_bytes = 1e5 }, adjust.max_kappa = 'all' }", "32: flows[1].workload.gateway.adjust.max_kappa: expected a number or \"active\", got \"all\""],
+        ["file = { bytes = 1e6 }", "gateway = { clients = 1, rate_per_s = 1, size.exponential = { mean_bytes = 1e5 }, adjust.guard = 'slope' }", "32: flows[1].workload.gateway.adjust.guard: expected true, false or \"growth\", got \"slope\""],
+        ["file = { bytes = 1e6 }", "poisson = { rate_per_s = 2, size.lognormal = { mean_bytes = 1e5, sigma = 6 } }", "32: flows[1].workload.poisson.size.lognormal.sigma: expected 0.01 to 5 as sigma, got 6"],
+        ["file = { bytes = 1e6 }", "poisson = { rate_per_s = 2, size.weibull = { mean_bytes = 1e5, shape = 0 } }", "32: flows[1].workload.poisson.size.weibull.shape: expected a number above 0, got 0"],
         ["file = { bytes = 1e6 }", "messages = { size_bytes = 0, interval_ms = 1 }", "32: flows[1].workload.messages.size_bytes: expected a whole number of bytes, at least 1, got 0"],
         ["packet_bytes = 1500", "initial_ssthresh_packets = 0", "10: tcp.initial_ssthresh_packets: expected a number above 0, or inf, got 0"],
         ["packet_bytes = 1500", "packet_bytes = 65536", "10: tcp.packet_bytes: expected 1 to 65535 bytes, got 65536"],
@@ -276,7 +280,7 @@ fn a_gateway_adjusts_the_kappa_of_vegas_over_one_path() {
     };
     let (one, two) = ("[[\"R1\"]]", "[[\"R1\"], [\"R2\"]]");
     assert_eq!(with("\"vegas:kappa=9\"", one), "no error");
-    let expected = "bad.toml:32: flows[1].workload.gateway.adjust: expected a flow that runs vegas over one path";
+    let expected = "bad.toml:32: flows[1].workload.gateway.adjust: expected a flow that runs multcp or vegas over one path";
     assert_eq!(
         with("\"reno\"", one),
         format!("{expected}, got reno over 1")

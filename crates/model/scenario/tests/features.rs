@@ -18,6 +18,12 @@ const EXAMPLES: &[(Feature, &str, &str, &str)] = &[
         "links.L.queue",
     ),
     (
+        Feature::SpacedDrops,
+        "links.L.queue",
+        "{ red = { uniform = true } }",
+        "links.L.queue",
+    ),
+    (
         Feature::FqCodel,
         "links.L.queue",
         "{ fq_codel = {} }",
@@ -118,6 +124,12 @@ const EXAMPLES: &[(Feature, &str, &str, &str)] = &[
         "flows[0].packet_bytes",
         "900",
         "flows.user.packet_bytes",
+    ),
+    (
+        Feature::Abe,
+        "flows[0].algorithm",
+        "lia:beta_ecn=0.8",
+        "flows.user.algorithm",
     ),
     (
         Feature::WayBack,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_scenario::{Profile, Recovery, RtoFloor, Scenario, Scheduler, Tcp, schema};
+use anabranch_scenario::{Ecn, Profile, Recovery, RtoFloor, Scenario, Scheduler, Tcp, schema};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -103,7 +103,8 @@ fn defaults_are_as_documented() {
     assert_eq!(
         queues[2],
         "Red(Red { min_packets: 75.0, mid_packets: 150.0, max_packets: 300.0, \
-         mid_probability: 0.1, average_weight: None, limit_packets: 300, ecn: true })"
+         mid_probability: 0.1, average_weight: None, limit_packets: 300, ecn: true, \
+         uniform: false })"
     );
     // Times in ps: RFC 8289, RFC 8290 and RFC 8033, and the limits of Linux.
     let codel = |limit| {
@@ -154,6 +155,26 @@ fn a_profile_sets_the_keys_that_are_not_written() {
     assert_eq!(linux.recovery, Recovery::Rack);
     assert_eq!(linux.packet_bytes, rfc.packet_bytes);
     assert_eq!(Tcp::default(), Tcp::of(Profile::Rfc));
+}
+
+/// Linux 7.0 negotiates accurate ECN by default; all else is as in 6.18.
+#[test]
+fn the_profile_of_linux_7_differs_from_that_of_linux_6_in_ecn_alone() {
+    let tcp = |overrides: &[(&str, &str)]| load("two_links", overrides).tcp;
+    let (older, newer) = (
+        tcp(&[("tcp.profile", "linux")]),
+        tcp(&[("tcp.profile", "linux-7.0")]),
+    );
+    assert_eq!((older.ecn, newer.ecn), (Ecn::Off, Ecn::Accurate));
+    assert_eq!(
+        Tcp {
+            ecn: Ecn::Off,
+            ..newer
+        },
+        older
+    );
+    let written = tcp(&[("tcp.profile", "linux-7.0"), ("tcp.ecn", "false")]);
+    assert_eq!(written, older);
 }
 
 #[test]

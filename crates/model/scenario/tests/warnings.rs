@@ -8,7 +8,7 @@ fn size_warnings(size: &str) -> Vec<String> {
         "algorithm = 'lia'\nmeasure.duration_s = 10\n\
          links.a = {{ rate_mbps = 10, delay_ms = 5 }}\n\
          [[flows]]\nname = 'f'\npaths = [['a']]\n\
-         workload.poisson = {{ rate_per_s = 1, size.pareto = {size} }}\n"
+         workload.poisson = {{ rate_per_s = 1, size.{size} }}\n"
     );
     match Scenario::parse(text.as_bytes(), "heavy.toml", &[]) {
         Ok(scenario) => scenario.warnings(),
@@ -20,7 +20,7 @@ fn size_warnings(size: &str) -> Vec<String> {
 /// mean lacks (90 909 / 9.2e18)^0.1 / 1.1 = 3.6 %. 31 bits would lack 33 %.
 #[test]
 fn a_tail_too_heavy_for_its_mean_is_a_warning() {
-    let warnings = size_warnings("{ mean_bytes = 1e6, shape = 1.1 }");
+    let warnings = size_warnings("pareto = { mean_bytes = 1e6, shape = 1.1 }");
     assert_eq!(
         warnings,
         [
@@ -31,11 +31,22 @@ fn a_tail_too_heavy_for_its_mean_is_a_warning() {
     );
 }
 
+/// L = 2^63 leaves 0.3202 of a mean of 1e15 bytes (`the_largest_file_takes_its_share_of_any_mean`).
+#[test]
+fn a_lognormal_too_wide_for_its_mean_is_a_warning() {
+    let warnings = size_warnings("lognormal = { mean_bytes = 1e15, sigma = 5 }");
+    let expected = "size.lognormal: the mean size is 3.202e14 bytes instead of 1.000e15 (32 % of it), \
+                    because no file is larger than 9.2e18 bytes: lower sigma";
+    assert!(warnings[0].contains(expected), "{warnings:?}");
+}
+
 #[test]
 fn the_tails_of_the_papers_are_no_warning() {
     let sizes = [
-        "{ mean_bytes = 3e4, shape = 1.2 }",
-        "{ mean_bytes = 1e5, shape = 1.5 }",
+        "pareto = { mean_bytes = 3e4, shape = 1.2 }",
+        "pareto = { mean_bytes = 1e5, shape = 1.5 }",
+        "lognormal = { mean_bytes = 1e5, sigma = 5 }",
+        "weibull = { mean_bytes = 1e5, shape = 0.1 }",
     ];
     for size in sizes {
         assert_eq!(size_warnings(size), [""; 0]);
@@ -135,7 +146,7 @@ fn files_that_arrive_faster_than_the_links_are_a_warning() {
 }
 
 #[test]
-fn a_scalable_rule_whose_marks_are_not_counted_is_a_warning() {
+fn a_rule_that_needs_marks_and_has_none_is_a_warning() {
     let with = |algorithm: &str, ecn: &str| {
         let text = format!(
             "algorithm = '{algorithm}'\nmeasure.duration_s = 60\ntcp.ecn = {ecn}\n\
@@ -154,4 +165,8 @@ fn a_scalable_rule_whose_marks_are_not_counted_is_a_warning() {
         assert_eq!(with("reno", ecn), [""; 0]);
     }
     assert_eq!(with("dctcp", "'accurate'"), [""; 0]);
+    let warning = "marks.toml: flows[0].algorithm: beta_ecn has no effect without marks: set \
+                   tcp.ecn = true";
+    assert_eq!(with("reno:beta_ecn=0.8", "false"), [warning]);
+    assert_eq!(with("reno:beta_ecn=0.8", "true"), [""; 0]);
 }

@@ -142,6 +142,50 @@ fn kappa_follows_the_buffer() {
     }
 }
 
+/// Two files of 2000 bytes in 100 s never meet, so that no round ends with a file in the buffer: M
+/// counts as 1, where with M = 6 a slope of 0 leaves kappa at 4. 200 files/s of which the link
+/// carries half leave thousands in the buffer, so that kappa passes the usual M = 10.
+#[test]
+fn the_largest_kappa_can_be_the_number_of_active_files() {
+    let kappas = |load: &str, max_kappa: &str| {
+        let load = format!("{load}, {ADJUST}, max_kappa = {max_kappa} }}");
+        let record = gateway(&load, "algorithm = \"vegas:kappa=4\"", 100.0);
+        record.flow_samples.kappa
+    };
+    let rare = "clients = 1, rate_per_s = 0.02, size.exponential = { mean_bytes = 2000 }";
+    assert_eq!(kappas(rare, "6").last(), Some(&4.0));
+    assert_eq!(kappas(rare, "'active'").last(), Some(&1.0));
+    let busy = "clients = 10, rate_per_s = 20, size.exponential = { mean_bytes = 1e4 }";
+    assert_eq!(kappas(busy, "10").last(), Some(&10.0));
+    let last = *kappas(busy, "'active'").last().expect("samples");
+    assert!(last > 100.0 && last < 20_000.0, "{last}");
+}
+
+/// Twice what the link carries, 2101.7 packets/s: without back-pressure the buffer has 110 000
+/// packets after 100 s. With it the buffer is filled up to 2000 packets at each sample, once a
+/// round's mean was above, and by one more file, of at most 37 times the mean of 10 packets. It is
+/// never empty, and the last files have waited half of the 100 s, in the buffer or at their
+/// clients.
+#[test]
+fn back_pressure_keeps_the_buffer_at_the_high_threshold() {
+    let busy = "clients = 10, rate_per_s = 20, size.exponential = { mean_bytes = 1e4 }";
+    let held = gateway(
+        &format!("{busy}, {ADJUST}, back_pressure = true }}"),
+        "",
+        100.0,
+    );
+    let buffers = &held.flow_samples.buffer_packets[20..];
+    assert!(
+        buffers.iter().all(|&it| 0 < it && it <= 2370),
+        "{buffers:?}"
+    );
+    let free = gateway(&format!("{busy}, {ADJUST} }}"), "", 100.0);
+    assert!(free.flow_samples.buffer_packets.last() > Some(&90_000));
+    let durations = held.transfers.duration_s.iter();
+    let longest = durations.fold(0.0_f64, |a, &b| a.max(b));
+    assert!(longest > 45.0, "{longest}");
+}
+
 #[test]
 fn the_same_files_arrive_whether_kappa_is_adjusted_or_not() {
     let starts = |workload: &str| {

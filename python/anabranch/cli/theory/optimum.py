@@ -28,8 +28,8 @@ from anabranch.scenario import ScenarioError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from anabranch.papers.entries.paper import Paper
     from anabranch.papers.predictions import Prediction
+    from anabranch.papers.suite import Paper
     from anabranch.statements.wvegas.iterations import Convergence
     from anabranch.theory.optimum.distance import Distance
     from anabranch.theory.optimum.fixed_points import FixedPoint
@@ -275,7 +275,7 @@ def show_fixed_point(interval: "Interval", name: str, point: "FixedPoint") -> No
 
 def show_predictions(paper: "Paper", found: "Sequence[Prediction]") -> None:
     """The theory of a paper: computed and printed values, a line per case."""
-    from anabranch.papers.entries.case import Case
+    from anabranch.papers.case import Case
     from anabranch.papers.predictions import FIXED_POINT, OPTIMUM, PROBING
 
     lines: dict[tuple[str, str, str], dict[str, float]] = {}

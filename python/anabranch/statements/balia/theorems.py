@@ -381,17 +381,57 @@ def _stays_at_zero() -> str:
     )
 
 
-def slowest_mode(net: Net, law: Law, at: Point, gamma: float) -> float:
-    """The largest real part of an eigenvalue of (10), over the largest size of one.
+def local_system(net: Net, law: Law, at: Point) -> tuple[Array, Array, Array]:
+    """dPhi/dx, K and H of (10) at an equilibrium.
 
     Links without a price are left out, as in section III-E.
     """
     states = net.states(at.rate)
     jacobian = law.phi_derivatives(states, "window").toarray() * net.rtt
     active = net.routes[at.price > 1e-6 * net.price_scale(law)]
-    system = performance.linearised(jacobian, performance.gain(law, states), active, gamma)
-    eigenvalues = np.linalg.eigvals(system)
+    return jacobian, performance.gain(law, states), active
+
+
+def slowest_mode(net: Net, law: Law, at: Point, gamma: float) -> float:
+    """The largest real part of an eigenvalue of (10), over the largest size of one."""
+    eigenvalues = np.linalg.eigvals(performance.linearised(*local_system(net, law, at), gamma))
     return float(eigenvalues.real.max() / np.abs(eigenvalues).max())
+
+
+def below_the_bound(nets: int = 20, seed: int = 1) -> Statement:
+    """Theorem 3.5, the inequality of part 1 and that of part 2."""
+    excess, bounds, tried = [], [], 0
+    for name in UNIQUE:
+        law = Law(name)
+        for i in range(nets):
+            dice = np.random.default_rng([seed, i])
+            net, gamma = draw(dice), 10 ** dice.uniform(-7, -3)
+            at = _first_equilibrium(net, law, dice)
+            if at is None:
+                continue
+            jacobian, gains, active = local_system(net, law, at)
+            system = performance.linearised(jacobian, gains, active, gamma)
+            size = float(np.abs(np.linalg.eigvals(system)).max())
+            # A gain that is twice as large: part 2.
+            for k in (gains, 2 * gains):
+                bounds.append(
+                    performance.bound_of_theorem_3_5(jacobian, k, len(active), gamma) / size
+                )
+            excess.append(performance.abscissa(system) / size - bounds[-2])
+            tried += 1
+    rises = max(more - less for less, more in zip(bounds[::2], bounds[1::2], strict=True))
+    return Statement(
+        "III-E, theorem 3.5",
+        "the real parts of the eigenvalues are at most a bound, which is at most 0, and which does "
+        "not rise with K; a smaller one makes a rule more responsive",
+        verdict(max(excess) < 0 and max(bounds) < 1e-9 and rises < 1e-9),
+        f"at the equilibria of {tried} random networks of {', '.join(UNIQUE)} with random gamma "
+        f"the largest real part is at least {-max(excess):.1g} below the bound, relative to the "
+        f"largest size of an eigenvalue. But the bound is 0 in all of them (to "
+        f"{max(map(abs, bounds)):.0e}), because z = (0, p) gives 0 for every rule: by this "
+        "definition each is as responsive as any other",
+        {"networks": tried, "excess": max(excess), "largest_bound": max(map(abs, bounds))},
+    )
 
 
 def local_stability(nets: int = 40, seed: int = 1) -> Statement:

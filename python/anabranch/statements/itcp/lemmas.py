@@ -261,7 +261,9 @@ def _lemma_6(dice: np.random.Generator) -> Attempt:
     return case, lemma_6(case, int(dice.choice(growing)))
 
 
-def _lemma_7(dice: np.random.Generator) -> Attempt:
+def recovery(dice: np.random.Generator) -> tuple[Case, Case] | None:
+    """A random case that meets the premise of lemma 7, and the state when the connection that
+    shrank has enough again; None where the case drawn does not."""
     case = several(dice)
     case = replace(case, kappas=np.where(case.short, case.most, case.kappas))
     enough = np.flatnonzero(case.shares > case.loads + case.epsilon)
@@ -274,6 +276,13 @@ def _lemma_7(dice: np.random.Generator) -> Attempt:
         return None
     while moved.short[i] and moved.kappas[i] < moved.most:
         moved = moved.after(i)
+    return case, moved
+
+
+def _lemma_7(dice: np.random.Generator) -> Attempt:
+    if (found := recovery(dice)) is None:
+        return None
+    case, moved = found
     kept = not (moved.short & ~case.short).any()
     return case, kept and moved.deficit < case.deficit
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq, least_squares, minimize_scalar
 
 from anabranch.scenario import ScenarioError
 from anabranch.statements.statement import CONDITION, Statement, ours, verdict
@@ -62,6 +62,33 @@ def condition(first: ArrayLike, second: ArrayLike, weights: ArrayLike) -> float:
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     z = np.asarray(weights, dtype=float)
     return float((a - b) @ (z * (marginals(b, 0.0) - marginals(a, 0.0))))
+
+
+@dataclass(frozen=True)
+class Segments:
+    """(11) beside C0, over pairs of random states."""
+
+    definite: int
+    """Pairs with G + G' negative definite at 41 points from one state to the other."""
+    violating: int
+    """The number of these that violate (11)."""
+    others: int
+    others_violating: int
+
+
+def segments(pairs: int, seed: int) -> Segments:
+    """Random pairs of states of 2 to 5 paths, near and far apart, with weights from 1 to 8."""
+    dice, counts = np.random.default_rng(seed), np.zeros((2, 2), dtype=int)
+    for _ in range(pairs):
+        players = int(dice.integers(2, 6))
+        z = np.exp(dice.uniform(0, np.log(8), players))
+        first = 10 ** dice.uniform(-2, 1, players)
+        second = first * np.exp(dice.normal(0, dice.uniform(0.05, 2), players))
+        points = (first + t * (second - first) for t in np.linspace(0, 1, 41))
+        definite = max(leading_eigenvalue(point, z) for point in points) < -1e-9
+        counts[int(definite), int(condition(first, second, z) <= 0)] += 1
+    (_, others_bad), (_, bad) = counts
+    return Segments(int(counts[1].sum()), int(bad), int(counts[0].sum()), int(others_bad))
 
 
 def two_player_edge(weights: Sequence[float]) -> float:
@@ -179,6 +206,33 @@ def equilibrium(
     residual = _kkt_residual(rates, price, multiplier / z)
     gain = best_gain(rates, price, np.maximum(0.0, capacity - rates.sum()) + rates)
     return Equilibrium(rates, multiplier, z, residual, gain)
+
+
+def first_order_points(
+    players: int, price: float, capacity: float, starts: int, seed: int, shared: bool = True
+) -> Array:
+    """Solutions of the first order conditions under (7) from random starts, points by players.
+
+    `shared`: one multiplier for all, as of a normalised equilibrium with z = 1; else each player
+    has one of its own, any from 0 on, as in (8).
+    """
+    dice, found = np.random.default_rng(seed), []
+    for _ in range(starts):
+        own = np.zeros(players) if shared else dice.uniform(0, 0.5, players)
+
+        def residual(unknown: Array, own: Array = own) -> Array:
+            rates, extra = np.exp(unknown[:-1]), unknown[-1]
+            total = rates.sum()
+            # (7) and its multiplier: Fischer's equation for a >= 0, b >= 0, a b = 0.
+            a, b = extra * total, 1 - total / capacity
+            first_order = (marginals(rates, price) - extra * (1 + own)) * total
+            return np.append(first_order, a + b - np.hypot(a, b))
+
+        start = np.append(np.log(capacity / players * 10 ** dice.uniform(-1.5, 1, players)), 0.0)
+        solved = least_squares(residual, start, xtol=1e-15, ftol=1e-15, gtol=1e-15)
+        if np.abs(solved.fun).max() < 1e-9:
+            found.append(np.exp(solved.x[:-1]))
+    return np.array(found)
 
 
 def _shares(z: Array, cost: Array) -> tuple[Array, float]:

@@ -43,6 +43,10 @@ LEAST_WEIGHT = 1e-9
 """Smaller weights would be below the solver's residual."""
 
 
+FEW = np.array([1, 0.05, 0.95, 1, 1])
+"""First weights in figure 3(a): flow 2-1 has much less than flow 2-2."""
+
+
 @dataclass(frozen=True, eq=False)
 class Iteration:
     """The steps of an algorithm."""
@@ -88,11 +92,35 @@ def approximate(problem: Problem, steps: int, theta: float, gamma: float) -> Ite
     return _collect("(11) and (12)", run(), steps)
 
 
-def algorithm_1(problem: Problem, steps: int, gamma: float) -> Iteration:
-    """The weight adjustment algorithm: a rate is its weight over its price, (19) to (21)."""
+def best_responses(problem: Problem, steps: int, gamma: float) -> Iteration:
+    """(6) with the optimal solutions of (3) for U = log, by (7) and (8): a flow sends 1/q over its
+    cheapest path, the first of equals. Prices start at those of a link with one path."""
 
     def run() -> Iterator[Step]:
-        rate, price = equal_shares(problem), np.zeros(len(problem.capacity))
+        price = 1 / problem.capacity
+        to_users = sparse.csr_array(problem.sums.T)
+        while True:
+            q = np.asarray(problem.routes.T @ price)
+            cheapest = to_users @ of_each(np.minimum, problem.sums, q)
+            uses = q <= cheapest
+            # The first of equals: as many before it as before its user's first path.
+            before = np.cumsum(uses) - uses
+            first = to_users @ of_each(np.minimum, problem.sums, before)
+            rate = np.where(uses & (before == first), 1 / np.maximum(q, LEAST_WEIGHT), 0.0)
+            yield rate, price
+            price = np.maximum(_next_price(problem, rate, price, gamma), LEAST_WEIGHT)
+
+    return _collect("(6) with best responses", run(), steps)
+
+
+def algorithm_1(problem: Problem, steps: int, gamma: float, start: Step | None = None) -> Iteration:
+    """The weight adjustment algorithm: a rate is its weight over its price, (19) to (21).
+
+    `start`: by default equal shares of the links, and prices of 0.
+    """
+
+    def run() -> Iterator[Step]:
+        rate, price = start or (equal_shares(problem), np.zeros(len(problem.capacity)))
         while True:
             yield rate, price
             weight = _shares_of_users(problem, rate)
@@ -160,7 +188,7 @@ def convergence(folder: Path, steps: int, seed: int) -> list[Convergence]:
     Algorithm 2 starts as in the paper: in figure 3(a) flow 2-1 has "much less" weight than 2-2, in
     figure 4 all weights are random. Raises `NotConverged`.
     """
-    few = np.array([1, 0.05, 0.95, 1, 1])
+    few = FEW
     random = np.random.default_rng(seed).uniform(size=6)
     fig2a, fig1b = folder / "scenario_fig2a.toml", folder / "scenario_fig1b.toml"
     return [
@@ -170,9 +198,8 @@ def convergence(folder: Path, steps: int, seed: int) -> list[Convergence]:
 
 
 def _converge(name: str, file: Path, weight: Array, steps: int) -> Convergence:
-    network = Network.of(load(file, WITHOUT_HEADERS))
-    problem = Problem.of(network)
-    weight = weight / (network.sums.T @ (network.sums @ weight))
+    network, problem = of_file(file)
+    weight = weights(problem, weight)
     iterations = [
         algorithm_2(problem, weight, steps),
         algorithm_1(problem, steps, GAMMA),
@@ -183,6 +210,17 @@ def _converge(name: str, file: Path, weight: Array, steps: int) -> Convergence:
     for iteration in iterations:
         iteration.settled(best, made.within_mbps)
     return made
+
+
+def of_file(file: Path) -> tuple[Network, Problem]:
+    """The network of a scenario, and its optimum as a problem, without headers."""
+    network = Network.of(load(file, WITHOUT_HEADERS))
+    return network, Problem.of(network)
+
+
+def weights(problem: Problem, sizes: Array) -> Array:
+    """k in proportion to these: the weights of a flow add up to 1."""
+    return np.asarray(sizes / (problem.sums.T @ (problem.sums @ sizes)))
 
 
 def _labels(network: Network) -> list[str]:
@@ -224,7 +262,7 @@ def _next_price(problem: Problem, rate: Array, price: Array, gamma: float) -> Ar
 
 def _shares_of_users(problem: Problem, rate: Array) -> Array:
     """k_r = x_r / y_s, (20)."""
-    return np.asarray(rate / (problem.sums.T @ (problem.sums @ rate)))
+    return weights(problem, rate)
 
 
 def _collect(name: str, run: Iterator[Step], steps: int) -> Iteration:

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from anabranch.statements.quotes import quoted
-from anabranch.statements.statement import Statement, ours, verdict
+from anabranch.statements.statement import CONDITION, Statement, ours, verdict
 from anabranch.statements.wvegas import iterations as wvegas
 from anabranch.theory.array import Array
 from anabranch.theory.optimum.maximise import AlphaFair, Problem, of_each, solve
@@ -179,15 +179,10 @@ def convergence(folder: Path, starts: int = 5, steps: int = 400) -> list[Stateme
     """Statements on the iterations, on the paper's two networks, from random weights."""
     found = [wvegas.convergence(folder, steps, seed) for seed in range(1, starts + 1)]
     both = [one for networks in found for one in networks]
-    second, first, direct = (
-        [float(one.iterations[i].error(one.optimum)[-1]) for one in both] for i in range(3)
+    first, direct = (
+        [float(one.iterations[i].error(one.optimum)[-1]) for one in both] for i in (1, 2)
     )
     kept = max(_sum_of_alpha(one.iterations[1], one) for one in both)
-    at_20 = [
-        float(one.iterations[0].error(one.optimum)[min(20, one.iterations[0].steps)])
-        for one in both
-    ]
-    one_hop = np.array([one.iterations[0].rate[-1][[0, 2, 4]] for _, one in found])
     return [
         Statement(
             "II-B and III-A, convergence",
@@ -208,16 +203,170 @@ def convergence(folder: Path, starts: int = 5, steps: int = 400) -> list[Stateme
             "packets for each path besides (erratum e04)",
             {"off": kept},
         ),
+    ]
+
+
+NEAR_MBPS = 0.05
+"""Quite close to the optimal rates of 1.2 to 9 Mbps."""
+
+
+def algorithm_2_in_20_steps(folder: Path, starts: int = 8, seed: int = 1) -> Statement:
+    """Section V-A, figures 3(a) and 4: rates and prices of algorithm 2."""
+    dice, rates, prices, hops = np.random.default_rng(seed), [], [], []
+    for file, first in (("scenario_fig2a.toml", [wvegas.FEW]), ("scenario_fig1b.toml", [])):
+        _, problem = wvegas.of_file(folder / file)
+        best = solve(problem, AlphaFair(1.0)).rate
+        for sizes in [*first, *dice.uniform(size=(starts, len(best)))]:
+            run = wvegas.algorithm_2(problem, wvegas.weights(problem, sizes), 100)
+            rates.append(float(run.error(best)[min(20, run.steps)]))
+            if first:
+                top, bottom = (run.price @ problem.routes.toarray())[:, 1:3].T
+                prices.append(np.abs(top / bottom - 1)[[0, min(20, run.steps)]])
+            else:
+                hops.append(run.rate[-1][[0, 2, 4]].min())
+    apart = np.array(prices)
+    return Statement(
+        "V-A, algorithm 2",
+        "rates are close to the optimum after about 20 steps, and the prices of flow 2's paths "
+        "tend to be equal",
+        verdict(max(rates) < NEAR_MBPS and apart[:, 1].max() < 0.01),
+        f"figure 2(a) from the printed and {starts} random first weights, figure 1(b) from "
+        f"{starts} random ones: after 20 steps all rates are within {max(rates):.1g} Mbps, and the "
+        f"prices of flow 2's paths, {apart[0, 0]:.0%} apart at the printed first weights and up to "
+        f"{apart[:, 0].max():.0%} at the others, differ by {apart[:, 1].max():.1g} of it at most. "
+        f"One-hop paths end with at least {min(hops):.4f} Mbps",
+        {"off_at_20_mbps": max(rates), "prices_apart": float(apart[:, 1].max()),
+         "least_mbps": float(min(hops))},
+    )  # fmt: skip
+
+
+def first_weights(folder: Path, starts: int = 10, seed: int = 1) -> Statement:
+    """Section V-A, first weights over six decades."""
+    dice, settled = np.random.default_rng(seed), []
+    for file in ("scenario_fig2a.toml", "scenario_fig1b.toml"):
+        _, problem = wvegas.of_file(folder / file)
+        best = solve(problem, AlphaFair(1.0)).rate
+        for sizes in 10 ** dice.uniform(-6, 0, (starts, len(best))):
+            run = wvegas.algorithm_2(problem, wvegas.weights(problem, sizes), 400)
+            settled.append(run.settled(best, NEAR_MBPS) if run.error(best)[-1] < NEAR_MBPS else 401)
+    return Statement(
+        "V-A, first weights",
+        "initial weights are insignificant for convergence",
+        verdict(max(settled) <= 400),
+        f"algorithm 2 ends at the optimum on both networks from {2 * starts} weights between 1e-6 "
+        f"and 1. They matter for its length: {min(settled)} to {max(settled)} steps until all "
+        f"rates stay within {NEAR_MBPS:g} Mbps, in {np.mean(np.array(settled) > 20):.0%} "
+        f"more than 20",
+        {"starts": 2 * starts, "most_steps": max(settled), "least_steps": min(settled)},
+    )
+
+
+def ring(flows: int = 5) -> Problem:
+    """Figure 2(c) with equal links: flow i has a path over link i and one over link i + 1."""
+    routes = np.zeros((flows, 2 * flows))
+    for flow in range(flows):
+        routes[flow, 2 * flow] = routes[(flow + 1) % flows, 2 * flow + 1] = 1.0
+    return Problem(
+        capacity=np.full(flows, 10.0),
+        routes=sparse.csr_array(routes),
+        sums=sparse.csr_array(np.repeat(np.eye(flows), 2, axis=1)),
+        weight=np.ones(flows),
+        floor=np.zeros(2 * flows),
+        links=[f"L{i + 1}" for i in range(flows)],
+        users=[f"flow{i + 1}" for i in range(flows)],
+    )
+
+
+def position_of_the_equilibrium(starts: int = 10, steps: int = 4000, seed: int = 1) -> Statement:
+    """Section III-A, algorithm 1 where several rates are optimal."""
+    problem, dice = ring(), np.random.default_rng(seed)
+    first = dice.uniform(0.1, 10, (starts, 10))
+    priced, free = (
+        np.array([wvegas.algorithm_1(problem, steps, RING_STEP, (rate, price)).rate[-1]
+                  for rate in first])
+        for price in (1 / problem.capacity, 0 * problem.capacity)
+    )  # fmt: skip
+    off, lost = (np.abs(ends @ problem.sums.T - 10).max(axis=1) for ends in (priced, free))
+    apart = float(np.ptp(priced[:, 0]))
+    return Statement(
+        "III-A, first weights",
+        "initial weights do not matter much to convergence, but to the position of an equilibrium "
+        "that is not unique",
+        verdict(float(off.max()) < NEAR_MBPS and apart > 1),
+        "on a ring of five links of 10 Mbps, where every x with 10 - x beside it is optimal, "
+        f"algorithm 1 gives each flow 10 Mbps from {starts} random first rates, to "
+        f"{off.max():.0e}, with {priced[:, 0].min():.1f} to {priced[:, 0].max():.1f} of it on flow "
+        f"1's first path (gamma {RING_STEP:g}). First prices matter: from 0 rates overshoot, paths "
+        f"whose weight falls to 0 stay closed, and {int((lost > NEAR_MBPS).sum())} of the {starts} "
+        "end elsewhere",
+        {"starts": starts, "off_mbps": float(off.max()), "apart_mbps": apart},
+    )
+
+
+RING_STEP = 1e-3
+"""gamma of (12) on the ring."""
+
+
+def fair_at_any_share(problem: Problem) -> Statement:
+    """Section I, figure 1(b): x on one-hop paths, which come first, (9 - x)/2 on the others."""
+    x = np.linspace(0, 9, 91)
+    rate = np.tile(np.stack([x, (9 - x) / 2], axis=1), len(problem.users))
+    totals = rate @ problem.sums.T.toarray()
+    spare = problem.capacity - rate @ problem.routes.T.toarray()
+    unequal, over = float(np.ptp(totals, axis=1).max()), float(-spare.min())
+    rises = bool((np.diff(totals[:, 0]) > 0).all())
+    return Statement(
+        "I, figure 1(b)",
+        "with x on each one-hop path and (9 - x)/2 on each two-hop path sharing is always fair, "
+        "and most efficient at x = 9",
+        verdict(unequal < 1e-9 and over < 1e-9 and rises),
+        f"at {len(x)} x from 0 to 9 every link is full, to {np.abs(spare).max():.0e} Mbps, and "
+        f"each flow has (9 + x)/2: from {totals[0, 0]:g} to {totals[-1, 0]:g} Mbps",
+        {"unequal_mbps": unequal, "over_mbps": over, "most_mbps": float(totals[:, 0].max())},
+    )
+
+
+def cycle_of_6(folder: Path, steps: int = 20_000) -> list[Statement]:
+    """Section II-A, (6) with the solutions of (3), on figure 2(a)."""
+    _, problem = wvegas.of_file(folder / "scenario_fig2a.toml")
+    best = solve(problem, AlphaFair(1.0))
+    run = wvegas.best_responses(problem, steps, STEP_OF_6)
+    late = slice(steps // 2, None)
+    price = float(np.abs(run.price[late] / best.price - 1).max())
+    single = [0, 3, 4]
+    one_path = float(np.abs(run.rate[late][:, single] - best.rate[single]).max())
+    rate = float(np.abs(run.rate[late] - best.rate).max())
+    mean = float(np.abs(run.rate[late].mean(axis=0) - best.rate).max())
+    used = (run.rate[:, 1:3] > 0).sum(axis=1)
+    flips = int((np.diff((run.rate[late][:, 1] > 0).astype(int)) != 0).sum())
+    return [
         Statement(
-            "V-A, algorithm 2",
-            "rates are close to the optimum after about 20 steps, from random first weights",
-            verdict(max(at_20) < 0.05 and max(second) < 0.05),
-            f"after 20 steps all are within {max(at_20):.1g} Mbps on both networks, from {starts} "
-            "random starts in that of figure 1(b), where every one-hop path ends with "
-            f"{one_hop.min():.4f} to {one_hop.max():.4f} Mbps",
-            {"off_at_20_mbps": max(at_20), "least_mbps": float(one_hop.min())},
+            "II-A, (6)",
+            "(6) with the optimal solutions of (3) converges to the optimal prices, and so to the "
+            "optimal rates",
+            CONDITION if price < 0.01 and rate > 1 and mean < NEAR_MBPS else verdict(rate < 0.05),
+            f"on figure 2(a), gamma {STEP_OF_6:g}: prices stay within {price:.1g} of the optimal "
+            f"ones, and rates of flows with one path within {one_path:.1g} Mbps; those of flow 2 "
+            f"are up to {rate:.3g} Mbps away, because all of its rate is on one path and flips "
+            f"{flips} times in the last {steps // 2} steps. Their averages are within "
+            f"{mean:.1g} Mbps",
+            {"price_off": price, "rate_off_mbps": rate, "mean_off_mbps": mean},
+            needs="one path per flow, or averages of the rates: the solution of (3) is not unique "
+            "at equal prices, and jumps there",
+        ),
+        Statement(
+            "II-A, turning off",
+            "at each step every flow turns off all its paths except for the least congested ones",
+            verdict(bool((used == 1).all()) and flips > 0),
+            f"flow 2 sends over one of its two paths in every of {steps} steps, over the first in "
+            f"{np.mean(run.rate[late][:, 1] > 0):.0%} of the later ones",
+            {"steps": steps, "flips": flips},
         ),
     ]
+
+
+STEP_OF_6 = 1e-4
+"""gamma of (6): "sufficiently small"."""
 
 
 def _sum_of_alpha(iteration: wvegas.Iteration, one: wvegas.Convergence) -> float:
@@ -239,8 +388,18 @@ def statements(folder: Path, quick: bool = False) -> list[Statement]:
 
     `folder` is the paper's, which has the two networks.
     """
-    if quick:
-        model = [cheapest_paths_only(30), congestion_equality(15), equality_alone(15)]
-        return quoted("wvegas", model + convergence(folder, starts=2))
-    model = [cheapest_paths_only(), congestion_equality(), equality_alone()]
-    return quoted("wvegas", model + convergence(folder))
+    most = {"starts": 3} if quick else {}
+    nets = 15 if quick else 80
+    iterated = convergence(folder, starts=2 if quick else 5)
+    return quoted("wvegas", [
+        fair_at_any_share(wvegas.of_file(folder / "scenario_fig1b.toml")[1]),
+        *cycle_of_6(folder),
+        cheapest_paths_only(30 if quick else 150),
+        congestion_equality(nets),
+        equality_alone(min(nets, 40)),
+        iterated[0],
+        position_of_the_equilibrium(**most),
+        iterated[1],
+        algorithm_2_in_20_steps(folder, **most),
+        first_weights(folder, **most),
+    ])  # fmt: skip

@@ -170,15 +170,16 @@ def abscissa(matrix: Array) -> float:
     return float(np.linalg.eigvals(matrix).real.max())
 
 
-def bound_of_theorem_3_5(sharing: Sharing) -> float:
-    """The bound on Re(lambda): the largest Rayleigh quotient over (x, p) with the two links.
+def bound_of_theorem_3_5(jacobian: Array, gains: Array, links: int, gamma: float = GAMMA) -> float:
+    """The bound on Re(lambda): the largest Rayleigh quotient over (x, p) with so many links.
 
     That is the largest eigenvalue of `[dPhi/dx]^+` against `K^-1`, beside the prices' 0.
     """
-    jacobian = phi_jacobian(sharing.law, sharing.multipath)[0]
-    above = np.block([[jacobian + jacobian.T, np.zeros((2, 2))], [np.zeros((2, 4))]]) / 2
-    weights = np.diag(np.concatenate([1 / np.maximum(sharing.gain, 1e-12), np.full(2, 1 / GAMMA)]))
-    return float(eigh(above, weights, eigvals_only=True)[-1])
+    paths = len(gains)
+    above = np.zeros((paths + links, paths + links))
+    above[:paths, :paths] = (jacobian + jacobian.T) / 2
+    weights = np.concatenate([1 / np.maximum(gains, 1e-12), np.full(links, 1 / gamma)])
+    return float(eigh(above, np.diag(weights), eigvals_only=True)[-1])
 
 
 def largest_oscillation(spec: str) -> float:

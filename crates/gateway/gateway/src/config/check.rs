@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use anabranch_scenario::{Fault, Key, algorithm, expected_one_of};
+use anabranch_scenario::{Fault, Key, MaxKappa, algorithm, expected_one_of};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::destination::Action;
@@ -129,6 +129,10 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Fault> {
         Err(_) if has_it(tunnel) => None,
         Err(message) => return vec![key.key("algorithm").fault(message)],
     };
+    if rule.as_ref().is_some_and(|rule| rule.beta_ecn().is_some()) {
+        let message = "beta_ecn has no effect: tunnels have no ECN: omit it";
+        return vec![key.key("algorithm").fault(message)];
+    }
     let Some(itcp) = &tunnel.itcp else {
         return Vec::new();
     };
@@ -136,6 +140,14 @@ fn tunnel(tunnel: &Tunnel) -> Vec<Fault> {
     // A gateway samples in real time.
     let period = number(&key, "period_s", itcp.period_s.get(), 0.001, LONGEST_S);
     let mut faults = Vec::from_iter(period);
+    if itcp.max_kappa == MaxKappa::Active {
+        let message = "expected a number: only a simulated gateway counts its files";
+        faults.push(key.key("max_kappa").fault(message));
+    }
+    if itcp.back_pressure {
+        let message = "has no effect: limits.tunnel_buffer_bytes bounds the buffer: omit it";
+        faults.push(key.key("back_pressure").fault(message));
+    }
     if rule.is_none_or(|rule| rule.info().weight.is_none()) {
         let message = format!(
             "I-TCP adjusts the weight of a rule, and {} has none: tunnel.algorithm = \"vegas\"",

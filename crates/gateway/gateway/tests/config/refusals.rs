@@ -176,10 +176,18 @@ socks.listn = '127.0.0.1:1080' | (did you mean listen?)";
         assert!(refusal.contains(says), "{rest}: {refusal}");
     }
     let own = KeyPair::read(&folder.path().join("own.key")).expect("the key");
+    let abe = refusal(
+        "listen = '127.0.0.1:7440'\n\
+         tunnel = { carrier = 'quic', algorithm = 'olia:beta_ecn=0.8', key = 'own.key', peers = [] }",
+    );
+    assert!(
+        abe.contains("tunnel.algorithm: beta_ecn has no effect: tunnels have no ECN"),
+        "{abe}"
+    );
     let refusal = refusal(&format!(
         "listen = '127.0.0.1:7440'\n\
          tunnel = {{ carrier = 'quic', algorithm = 'olia', key = 'own.key', peers = ['{}'], \
-         itcp = {{}} }}",
+         itcp = {{ max_kappa = 'active', back_pressure = true }} }}",
         own.public()
     ));
     assert!(
@@ -188,6 +196,14 @@ socks.listn = '127.0.0.1:1080' | (did you mean listen?)";
     );
     assert!(
         refusal.contains("tunnel.itcp: I-TCP adjusts the weight of a rule"),
+        "{refusal}"
+    );
+    assert!(
+        refusal.contains("tunnel.itcp.max_kappa: expected a number"),
+        "{refusal}"
+    );
+    assert!(
+        refusal.contains("tunnel.itcp.back_pressure: has no effect"),
         "{refusal}"
     );
 }

@@ -68,6 +68,7 @@ gamma | 0.2 | 1.2 | expected a probability from 0 to 1
 low_threshold | 0.2 | -1 | expected a number of at least 0
 high_threshold | 1.0 | -1 | expected a number of at least 0
 guard | false | 0 | expected
+back_pressure | false | 0 | expected
 ";
 
 /// Paths, services and rules.

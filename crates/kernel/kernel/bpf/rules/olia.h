@@ -5,6 +5,8 @@
 
 #include "../path.h"
 
+#define ALPHA(c) ((c)->parameters[0])
+
 static inline soft quality(const struct path *path)
 {
 	soft packets_per_loss = soft_max(path->since_loss, path->between_losses);
@@ -50,5 +52,5 @@ static inline soft increase(u32 r, const struct connection *c)
 	soft total = total_rate(c);
 
 	return soft_add(soft_div(soft_div(rate(path), path->rtt), soft_mul(total, total)),
-			soft_div(alpha(r, c), path->window));
+			ALPHA(c) ? soft_div(alpha(r, c), path->window) : 0);
 }

@@ -25,6 +25,19 @@ impl<R: Rule> Controller<R> {
     /// endpoint reports at most one per round trip; in recovery it is ignored. A rule by delivery
     /// rates sets the window itself.
     pub fn on_loss(&mut self, r: usize) {
+        self.on_congestion(r, None);
+    }
+
+    /// The first mark (ECN) of a round trip on path `r`, for a rule that is not scalable: a loss
+    /// event, but the window falls to `beta_ecn` of it where that is set (RFC 8511, section 3). A
+    /// rule by delivery rates ignores marks (draft-ietf-ccwg-bbr-06, section 3.7).
+    pub fn on_mark(&mut self, r: usize) {
+        if !R::BY_RATE {
+            self.on_congestion(r, self.beta_ecn);
+        }
+    }
+
+    fn on_congestion(&mut self, r: usize, left: Option<f64>) {
         if self.state[r].phase == Phase::Recovery {
             return;
         }
@@ -33,7 +46,7 @@ impl<R: Rule> Controller<R> {
         if R::BY_RATE {
             return self.tell(r, &Event::Recovery);
         }
-        self.cut_ssthresh(r);
+        self.cut_ssthresh(r, left);
         let ssthresh = self.state[r].ssthresh;
         let path = &mut self.paths[r];
         path.prior_peak = path.peak;
@@ -71,7 +84,7 @@ impl<R: Rule> Controller<R> {
         if self.state[r].phase != Phase::Recovery {
             self.count_loss(r);
             if !R::BY_RATE {
-                self.cut_ssthresh(r);
+                self.cut_ssthresh(r, None);
             }
         }
         self.state[r].phase = Phase::SlowStart;
@@ -96,9 +109,13 @@ impl<R: Rule> Controller<R> {
         self.rule.on_loss(&mut self.memory[r]);
     }
 
-    fn cut_ssthresh(&mut self, r: usize) {
+    /// Sets ssthresh to this share of the window, or to what the rule's decrease leaves.
+    fn cut_ssthresh(&mut self, r: usize, share: Option<f64>) {
         let window = self.paths[r].window;
-        let decrease = self.apply(r, |rule, r, paths, _| rule.decrease(r, paths));
+        let decrease = match share {
+            Some(share) => window * (1.0 - share),
+            None => self.apply(r, |rule, r, paths, _| rule.decrease(r, paths)),
+        };
         // `f64::min` ignores NaN.
         let left = (window - decrease).min(window);
         self.state[r].ssthresh = left.max(self.smallest_ssthresh(r));
@@ -169,7 +186,8 @@ impl<R: Rule> Controller<R> {
     /// A round trip of path `r` is over, in which this share, 0 to 1, of the packets was marked. If
     /// any was, a scalable rule's window falls by [`Rule::decrease_at_marks`], to no less than the
     /// smallest ssthresh, and may grow at once; in recovery it does not change. For every other
-    /// rule the endpoint reports the first mark of a round trip as a loss.
+    /// rule the endpoint reports the first mark of a round trip by
+    /// [`on_mark`](Controller::on_mark).
     pub fn on_marked_share(&mut self, r: usize, share: f64) {
         self.rule.on_marked_share(&mut self.memory[r], share);
         if !R::SCALABLE || share <= 0.0 || self.state[r].phase == Phase::Recovery {

@@ -1,7 +1,7 @@
 //! OLIA, the Opportunistic Linked Increases Algorithm.
 
 use crate::path::{Path, total_rate};
-use crate::rule::{BESIDE_BBR, Rule};
+use crate::rule::{BESIDE_BBR, Parameter, Rule};
 use crate::scalar::Scalar;
 
 /// OLIA: `I_r = (w_r/tau_r^2) / (sum_k w_k/tau_k)^2 + alpha_r/w_r`, `D_r = w_r/2`.
@@ -16,25 +16,45 @@ use crate::scalar::Scalar;
 /// authors' code both give `l_r/tau_r^2`. The printed form is the rule `olia-printed`. (Where alpha
 /// is printed without its minus sign, as in the RSF paper's table 1, it is an erratum.)
 #[derive(Clone, Debug)]
-pub struct Olia;
+pub struct Olia {
+    alpha: f64,
+}
 
 impl Rule for Olia {
     const NAME: &'static str = "olia";
     const SUMMARY: &'static str = "Opportunistic linked increases: Pareto-optimal, still responsive";
     const SOURCE: &'static str = "draft-khalili-mptcp-congestion-control, section 3";
+    const PARAMETERS: &'static [Parameter] = &[Parameter {
+        name: "alpha",
+        default: 1.0,
+        min: 0.0,
+        max: 1.0,
+        choices: &[0.0, 1.0],
+        unit: "",
+        meaning: "0 leaves out the second term, which moves window to the best paths",
+    }];
     const HAS_PROGRAM: bool = true;
     const INCREASE_CANCELS: bool = true;
     const CAUTION: Option<&'static str> = Some(BESIDE_BBR);
     type Memory<S: Scalar> = ();
 
-    fn with(_values: &[f64]) -> Olia {
-        Olia
+    fn with(values: &[f64]) -> Olia {
+        Olia { alpha: values[0] }
     }
 
     #[inline]
     fn increase<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
+        if self.alpha == 0.0 {
+            return first_term(r, paths);
+        }
         increase(r, paths, |path| packets_per_loss(path) / (path.rtt * path.rtt))
     }
+}
+
+#[inline]
+fn first_term<S: Scalar>(r: usize, paths: &[Path<S>]) -> S {
+    let total = total_rate(paths);
+    paths[r].rate() / paths[r].rtt / (total * total)
 }
 
 /// The increase; the best paths have the largest `quality`.
@@ -44,8 +64,7 @@ pub(super) fn increase<S: Scalar>(
     paths: &[Path<S>],
     quality: impl Fn(&Path<S>) -> S,
 ) -> S {
-    let (path, total) = (&paths[r], total_rate(paths));
-    path.rate() / path.rtt / (total * total) + alpha(r, paths, quality) / path.window
+    first_term(r, paths) + alpha(r, paths, quality) / paths[r].window
 }
 
 /// `l_r`: packets between the last two losses, or since the last loss if those are more.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use anabranch_control::{Coupling, Info, Parameter, RULES};
+use anabranch_control::{BETA_ECN, Coupling, Info, Parameter, RULES};
 
 pub const FILE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -34,6 +34,8 @@ const PARAMETERS: &str = "
 | rule | parameter | default | allowed | unit | meaning |
 |---|---|--:|---|---|---|
 ";
+
+const ABE: &str = "(ABE, RFC 8511: 0.8 for Reno, 0.85 for CUBIC), on sim and quic";
 
 const COUPLING: &str = "
 ## Coupling
@@ -149,6 +151,14 @@ pub fn page() -> String {
             .unwrap();
         }
     }
+    writeln!(
+        page,
+        "| those that take a mark as a loss | `{}` | as at a loss | {} | | {} {ABE} |",
+        BETA_ECN.name,
+        allowed(&BETA_ECN),
+        BETA_ECN.meaning
+    )
+    .unwrap();
     page += COUPLING;
     for coupling in Coupling::ALL {
         writeln!(page, "| `{coupling}` | {} |", coupling.meaning()).unwrap();

@@ -110,10 +110,7 @@ impl PathController {
             state.paths[r].marked += 1;
         } else if is_new {
             state.paths[r].mark_events += 1;
-            // BBR ignores marks (draft-ietf-ccwg-bbr-06, section 3.7).
-            if !state.controller.is_by_rate() {
-                state.controller.on_loss(r);
-            }
+            state.controller.on_mark(r);
             drop(state);
             self.recovery_began = Some(now);
         }

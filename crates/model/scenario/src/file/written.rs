@@ -373,6 +373,11 @@ pub struct Red {
     /// true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
+    /// Space drops by count: at a probability p they are 1 to 1/p packets apart, each distance as
+    /// likely (Floyd and Jacobson 1993, section 7), which drops a share 2p/(1 + p). Default: false,
+    /// each packet independently, a share p.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uniform: Option<bool>,
 }
 
 /// CoDel.

@@ -1,16 +1,18 @@
 //! Flows: users, their paths, their algorithm, and what they send: files, messages, media.
 
-use std::f64::consts::LN_2;
+use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
 
 use anabranch_control::{Algorithm, RateAdjustment};
 use anabranch_net::time::from_seconds;
-use anabranch_net::{Dice, Time};
+use anabranch_net::{Dice, Time, weibull_scale};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::choice::{Guard, MaxKappa};
 use crate::model::number::{
     AboveOne, Bytes, Count, DelayMs, EndS, FramesPerS, Kappa, LateMs, MeanBytes, NonNegative,
-    PacketBytes, PeriodS, Positive, Probability, RateMbps, RatePerS, SampleMs, Samples, TimeS,
+    PacketBytes, PeriodS, Positive, Probability, RateMbps, RatePerS, SampleMs, Samples, Sigma,
+    TimeS, WeibullShape,
 };
 
 /// A group of identical users.
@@ -112,8 +114,9 @@ pub struct Adjust {
     pub samples: Samples,
     /// P: time between two samples, s. A random wait, uniform up to `samples` of it, comes before.
     pub period_s: PeriodS,
-    /// M: the largest kappa, at least 1, which is the smallest.
-    pub max_kappa: Kappa,
+    /// M: the largest kappa, at least 1, which is the smallest; or `"active"`: the number of files
+    /// in the gateway's buffer, of which some was never sent, at the end of each round of samples.
+    pub max_kappa: MaxKappa,
     /// Buffer size that the thresholds are fractions of, packets. It is not a limit.
     pub max_queue_packets: Positive,
     /// Margin by which the share should exceed the offered load, relative to the share.
@@ -124,9 +127,13 @@ pub struct Adjust {
     pub low_threshold: NonNegative,
     /// kappa never shrinks, and grows by at least 1, while the mean buffer is above this fraction.
     pub high_threshold: NonNegative,
-    /// kappa never shrinks while the measured arrival rate, plus epsilon, exceeds the share. The
+    /// With `true` kappa never shrinks while the measured arrival rate, plus epsilon, exceeds the
+    /// share; with `"growth"` only where the buffer shrinks by more than epsilon of the share. The
     /// rule as printed has no such guard.
-    pub guard: bool,
+    pub guard: Guard,
+    /// New files wait at their clients while the mean buffer of the last round of samples was above
+    /// `high_threshold`; then they come in, at each sample, as far as the buffer is below it.
+    pub back_pressure: bool,
 }
 
 impl Default for Adjust {
@@ -134,30 +141,35 @@ impl Default for Adjust {
         Adjust {
             samples: Samples::constant(180),
             period_s: PeriodS::constant(0.5),
-            max_kappa: Kappa::constant(10.0),
+            max_kappa: MaxKappa::Packets(Kappa::constant(10.0)),
             max_queue_packets: Positive::constant(200_000.0),
             epsilon: NonNegative::constant(0.1),
             gamma: Probability::constant(0.2),
             low_threshold: NonNegative::constant(0.2),
             high_threshold: NonNegative::constant(1.0),
-            guard: false,
+            guard: Guard::Off,
+            back_pressure: false,
         }
     }
 }
 
 impl Adjust {
-    /// The parameters of the control rule.
+    /// The parameters of the control rule. With `max_kappa = "active"` the largest kappa is
+    /// infinite until the endpoint sets it.
     pub fn parameters(&self) -> RateAdjustment {
         RateAdjustment {
             samples: self.samples.get(),
             period_s: self.period_s.get(),
-            max_kappa: self.max_kappa.get(),
+            max_kappa: match self.max_kappa {
+                MaxKappa::Packets(packets) => packets.get(),
+                MaxKappa::Active => f64::INFINITY,
+            },
             max_queue_packets: self.max_queue_packets.get(),
             epsilon: self.epsilon.get(),
             gamma: self.gamma.get(),
             low_threshold: self.low_threshold.get(),
             high_threshold: self.high_threshold.get(),
-            guard: self.guard,
+            guard: self.guard.rule(),
         }
     }
 }
@@ -340,12 +352,39 @@ pub enum Size {
         /// Mean, bytes.
         mean_bytes: MeanBytes,
     },
+    /// All moments are finite, yet the tail is heavier than any Weibull's: ln(size) is normal.
+    Lognormal {
+        /// Mean, bytes.
+        mean_bytes: MeanBytes,
+        /// Standard deviation of ln(size).
+        sigma: Sigma,
+    },
+    /// P(size > x) = exp(-(x / scale)^shape): heavier than exponential for a shape below 1.
+    Weibull {
+        /// Mean, bytes.
+        mean_bytes: MeanBytes,
+        /// Exponent of the tail; 1 is exponential.
+        shape: WeibullShape,
+    },
 }
 
 impl Size {
+    /// Name in a scenario.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Size::Pareto { .. } => "pareto",
+            Size::Exponential { .. } => "exponential",
+            Size::Lognormal { .. } => "lognormal",
+            Size::Weibull { .. } => "weibull",
+        }
+    }
+
     /// The mean as it is written, bytes.
     pub(crate) fn mean_bytes(&self) -> f64 {
-        let (Size::Pareto { mean_bytes, .. } | Size::Exponential { mean_bytes }) = self;
+        let (Size::Pareto { mean_bytes, .. }
+        | Size::Exponential { mean_bytes }
+        | Size::Lognormal { mean_bytes, .. }
+        | Size::Weibull { mean_bytes, .. }) = self;
         mean_bytes.get()
     }
 
@@ -354,16 +393,29 @@ impl Size {
         let bytes = match self {
             Size::Exponential { mean_bytes } => mean_bytes.get() * dice.exponential(),
             Size::Pareto { mean_bytes, shape } => dice.pareto(mean_bytes.get(), shape.get()),
+            Size::Lognormal { mean_bytes, sigma } => dice.lognormal(mean_bytes.get(), sigma.get()),
+            Size::Weibull { mean_bytes, shape } => dice.weibull(mean_bytes.get(), shape.get()),
         };
         (bytes.round() as u64).clamp(1, LARGEST_FILE)
     }
 
     /// The largest size that [`draw`](Self::draw) can give, bytes.
     pub(crate) fn largest_bytes(&self) -> f64 {
-        // `Dice::uniform` has 53 bits, so that P(size > largest) = 2^-53.
+        // `Dice::uniform` has 53 bits, so that P(size > largest) = 2^-53, and a normal number is at
+        // most the root of twice that exponent.
+        let exponent = 53.0 * LN_2;
         let largest = match self {
-            Size::Exponential { mean_bytes } => 53.0 * LN_2 * mean_bytes.get(),
+            Size::Exponential { mean_bytes } => exponent * mean_bytes.get(),
             Size::Pareto { shape, .. } => self.smallest_bytes() * libm::exp2(53.0 / shape.get()),
+            Size::Lognormal { mean_bytes, sigma } => {
+                let sigma = sigma.get();
+                let above = (2.0 * exponent).sqrt() * sigma - 0.5 * sigma * sigma;
+                mean_bytes.get() * libm::exp(above)
+            }
+            Size::Weibull { mean_bytes, shape } => {
+                weibull_scale(mean_bytes.get(), shape.get())
+                    * libm::pow(exponent, 1.0 / shape.get())
+            }
         };
         largest.min(LARGEST_FILE as f64)
     }
@@ -371,21 +423,48 @@ impl Size {
     /// The mean of what [`draw`](Self::draw) gives, bytes, to about half a percent: less than the
     /// written mean where files beyond the largest would carry a share of the load.
     pub(crate) fn effective_mean_bytes(&self) -> f64 {
-        let Size::Pareto { mean_bytes, shape } = self else {
-            return self.mean_bytes();
-        };
-        // E[min(X, L)] = mean (1 - (smallest / L)^(shape - 1) / shape).
-        let (shape, below) = (shape.get(), self.smallest_bytes() / self.largest_bytes());
-        mean_bytes.get() * (1.0 - libm::pow(below, shape - 1.0) / shape)
+        let largest = self.largest_bytes();
+        match self {
+            Size::Exponential { mean_bytes } => mean_bytes.get(),
+            // E[min(X, L)] = mean (1 - (smallest / L)^(shape - 1) / shape).
+            Size::Pareto { mean_bytes, shape } => {
+                let (shape, below) = (shape.get(), self.smallest_bytes() / largest);
+                mean_bytes.get() * (1.0 - libm::pow(below, shape - 1.0) / shape)
+            }
+            // E[min(X, L)] = mean Phi(z) + L Phi(-z - sigma), z = ln(L / mean) / sigma - sigma / 2.
+            Size::Lognormal { mean_bytes, sigma } => {
+                let (mean, sigma) = (mean_bytes.get(), sigma.get());
+                let z = libm::log(largest / mean) / sigma - 0.5 * sigma;
+                let above = largest * 0.5 * libm::erfc((z + sigma) * FRAC_1_SQRT_2);
+                mean * 0.5 * libm::erfc(-z * FRAC_1_SQRT_2) + above
+            }
+            // E[min(X, L)] = mean P(1 + 1/shape, t) + L exp(-t) with t = (L / scale)^shape.
+            Size::Weibull { mean_bytes, shape } => {
+                let (mean, shape) = (mean_bytes.get(), shape.get());
+                let t = libm::pow(largest / weibull_scale(mean, shape), shape);
+                mean * lower_gamma(1.0 + 1.0 / shape, t) + largest * libm::exp(-t)
+            }
+        }
     }
 
     /// The smallest size, bytes, before it is rounded.
     fn smallest_bytes(&self) -> f64 {
         match self {
-            Size::Exponential { .. } => 0.0,
             Size::Pareto { mean_bytes, shape } => mean_bytes.get() * (1.0 - 1.0 / shape.get()),
+            _ => 0.0,
         }
     }
+}
+
+/// P(a, t), the regularised lower incomplete gamma function, by its series (DLMF 8.11.4).
+fn lower_gamma(a: f64, t: f64) -> f64 {
+    let (mut term, mut sum, mut n) = (1.0 / a, 1.0 / a, 1.0);
+    while term > 1e-9 * sum {
+        term *= t / (a + n);
+        sum += term;
+        n += 1.0;
+    }
+    sum * libm::exp(a * libm::log(t) - t - libm::lgamma(a))
 }
 
 #[cfg(test)]
@@ -405,6 +484,62 @@ mod tests {
         let mut dice = Dice::new(1);
         let sum: f64 = (0..40_000).map(|_| size.draw(&mut dice) as f64).sum();
         assert!((sum / 40_000.0 / 1e11 - 1.0).abs() < 0.02, "{sum}");
+    }
+
+    /// ln(size) is normal of mean m = ln(1e5) - 1.2^2 / 2 = 10.793 and deviation 1.2. Over 40 000
+    /// draws its mean has a standard error of 0.006, its variance of 1.44 sqrt(2 / 40 000) =
+    /// 0.0102, and the mean size, whose variance is exp(1.44) - 1 = 3.22 means squared, of 0.9 %.
+    #[test]
+    fn lognormal_sizes_have_their_mean_and_the_moments_of_their_logarithm() {
+        let size = size("lognormal = { mean_bytes = 1e5, sigma = 1.2 }");
+        let mut dice = Dice::new(1);
+        let draws: Vec<f64> = (0..40_000).map(|_| size.draw(&mut dice) as f64).collect();
+        let mean = |of: &dyn Fn(f64) -> f64| draws.iter().map(|&x| of(x)).sum::<f64>() / 40_000.0;
+        assert!((mean(&|x| x) / 1e5 - 1.0).abs() < 0.036);
+        let m = mean(&f64::ln);
+        assert!((m - 10.793).abs() < 0.024, "{m}");
+        let variance = mean(&|x| (x.ln() - m).powi(2));
+        assert!((variance - 1.44).abs() < 0.041, "{variance}");
+        assert!(draws.iter().all(|&x| x <= size.largest_bytes()));
+    }
+
+    /// With shape 1/2 the mean is scale Gamma(3) = 2 scale, and the size is scale t^2 for an
+    /// exponential t: E[X^2] = 24 scale^2 = 6 means squared, so that the mean of 40 000 has a
+    /// standard error of sqrt(5) / 200 = 1.1 %. P(X > mean) = exp(-sqrt(2)) = 0.2431, of which the
+    /// standard error is 0.0021. With shape 2 the mean is scale sqrt(pi) / 2, and P(X > mean) =
+    /// exp(-pi / 4) = 0.4559, with 0.0025.
+    #[test]
+    fn weibull_sizes_have_their_mean_and_tail() {
+        for (shape, deviation, beyond) in [(0.5, 5.0_f64.sqrt(), 0.2431), (2.0, 0.523, 0.4559)] {
+            let size = size(&format!(
+                "weibull = {{ mean_bytes = 1e5, shape = {shape} }}"
+            ));
+            let mut dice = Dice::new(2);
+            let draws: Vec<f64> = (0..40_000).map(|_| size.draw(&mut dice) as f64).collect();
+            let mean = draws.iter().sum::<f64>() / 40_000.0;
+            assert!((mean / 1e5 - 1.0).abs() < 4.0 * deviation / 200.0, "{mean}");
+            let above = draws.iter().filter(|&&x| x > 1e5).count() as f64 / 40_000.0;
+            assert!((above - beyond).abs() < 0.01, "{shape}: {above}");
+        }
+    }
+
+    /// At sigma = 5 a normal number of at most 8.571 leaves Phi(8.571 - 5) = 0.9998 of the mean;
+    /// of a mean of 1e15 bytes L = 2^63 leaves Phi(z) + (L / mean) Phi(-z - 5), with
+    /// z = ln(9223.4) / 5 - 2.5 = -0.6741: 0.2501 + 9223.4 * 7.60e-6 = 0.3202. At shape 0.1 the
+    /// scale is mean / 10!, and t = (L / scale)^0.1 = 11.284: 1 - exp(-t) (sum of t^n / n! for n up
+    /// to 10) = 0.57355, and (L / mean) exp(-t) = 0.11595 more.
+    #[test]
+    fn the_largest_file_takes_its_share_of_any_mean() {
+        for (toml, share) in [
+            ("lognormal = { mean_bytes = 1e6, sigma = 5 }", 0.9998),
+            ("lognormal = { mean_bytes = 1e15, sigma = 5 }", 0.3202),
+            ("weibull = { mean_bytes = 1e6, shape = 0.1 }", 1.0),
+            ("weibull = { mean_bytes = 1e15, shape = 0.1 }", 0.6895),
+        ] {
+            let size = size(toml);
+            let ours = size.effective_mean_bytes() / size.mean_bytes();
+            assert!((ours - share).abs() < 2e-4, "{toml}: {ours}");
+        }
     }
 
     /// smallest = 90 909 bytes, so P(size > 2^31) = (90 909 / 2^31)^1.1 = 1.55e-5: 31 of 2e6 draws,

@@ -195,6 +195,10 @@ bounded! {
     PacketBytes: Count(u32), 1.0 to 65535.0 "bytes";
     /// A number of queues to which flows are hashed.
     Flows: Count(u32), 1.0 to 65536.0 "queues";
+    /// The standard deviation of a logarithm.
+    Sigma: Positive(f64), 0.01 to 5.0 "as sigma";
+    /// The shape of a Weibull distribution.
+    WeibullShape: Positive(f64), 0.1 to 100.0 "as shape";
     /// A number of samples to which a slope can be fitted.
     Samples: Count(u32), 2.0 to 1e6 "samples";
     /// The weight of a connection that stands for several, packets.

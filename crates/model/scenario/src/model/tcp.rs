@@ -2,23 +2,24 @@
 //! its value where it is not written. The endpoints, their form in the file and its JSON Schema are
 //! made from this table; below it are the choices of its keys, with the schedulers.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use anabranch_control::AnyController;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Error, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::error::refusal;
+use crate::model::choice::Ecn;
 use crate::model::number::{Count, JitterUs, PacketBytes, PositiveOrInfinite, TimeoutMs};
 
 /// The third number of `net.ipv4.tcp_rmem` in distributions.
 pub const DISTRIBUTIONS_RMEM_MAX_BYTES: f64 = (6 << 20) as f64;
 
-/// Declares the keys: `name: Type = value;`, with `, linux: value` where that profile has another.
+/// Declares the keys: `name: Type = value;`, with `, linux: value` where profiles of Linux have
+/// another, and `, linux_7_0: value` where that of Linux 7.0 has one of its own.
 macro_rules! keys {
-    ($($(#[$doc:meta])* $key:ident: $Type:ty = $rfc:expr $(, linux: $linux:expr)?;)+) => {
+    ($(
+        $(#[$doc:meta])* $key:ident: $Type:ty = $rfc:expr
+        $(, linux: $linux:expr)? $(, linux_7_0: $newer:expr)?;
+    )+) => {
         /// How endpoints behave; the same for every flow of a scenario.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Tcp {
@@ -28,8 +29,11 @@ macro_rules! keys {
         impl Tcp {
             /// The values of a profile.
             pub fn of(profile: Profile) -> Tcp {
-                let linux = profile == Profile::Linux;
-                Tcp { $($key: value(linux, $rfc, [$($linux)?]),)+ }
+                let linux = profile != Profile::Rfc;
+                let newer = profile == Profile::Linux70;
+                Tcp {
+                    $($key: value(newer, value(linux, $rfc, [$($linux)?]), [$($newer)?]),)+
+                }
             }
         }
 
@@ -80,9 +84,9 @@ impl Tcp {
     }
 }
 
-/// The value of a key in a profile: Linux' own, if it has one.
-fn value<T, const OWN: usize>(linux: bool, rfc: T, own: [T; OWN]) -> T {
-    own.into_iter().find(|_| linux).unwrap_or(rfc)
+/// The value of a key in a profile: its own, if it has one.
+fn value<T, const OWN: usize>(has_own: bool, other: T, own: [T; OWN]) -> T {
+    own.into_iter().find(|_| has_own).unwrap_or(other)
 }
 
 keys! {
@@ -122,8 +126,9 @@ keys! {
     /// Packets may be marked instead of dropped by links with RED, CoDel, FQ-CoDel, PIE or DualPI2,
     /// and a mark reduces the window as a loss does, at most once per round trip (RFC 3168;
     /// docs/reference/queues.md). With "accurate" acknowledgements count the marked packets
-    /// (AccECN, RFC 9768), which `dctcp` needs; on `kernel` if Linux has it. Default: false.
-    ecn: Ecn = Ecn::Off;
+    /// (AccECN, RFC 9768), which `dctcp` needs; on `kernel` if Linux has it. Default: false;
+    /// profile `linux-7.0`: "accurate".
+    ecn: Ecn = Ecn::Off, linux_7_0: Ecn::Accurate;
     /// Receive buffer of a connection, packets, shared by its paths (RFC 8684). Default: 100000.
     receive_buffer_packets: Count = Count::constant(100_000);
     /// On sim and kernel: the largest receive buffer of a connection, bytes (`net.ipv4.tcp_rmem`),
@@ -187,11 +192,15 @@ pub enum Profile {
     /// the RTT by less than 1 s causes no spurious timeout.
     #[default]
     Rfc,
-    /// A machine's stack. Linux 6: `min_rto_ms = 200` with `rto_floor = "variance"`, undo of
+    /// A machine's stack, Linux 6.18: `min_rto_ms = 200` with `rto_floor = "variance"`, undo of
     /// spurious timeouts, delayed ACKs with quick ACKs, RACK with tail loss probes, Linux'
     /// scheduler, the programs of `anabranch-kernel` (`kernel_programs`), receive buffers of 6 MB
     /// (`rmem_max_bytes`), and a host that is not a clock: `host_jitter_us = 100`.
     Linux,
+    /// As `linux`, with the default of Linux 7.0: connections negotiate accurate ECN
+    /// (`ecn = "accurate"`).
+    #[serde(rename = "linux-7.0")]
+    Linux70,
 }
 
 /// Quantity that `min_rto_ms` bounds.
@@ -218,72 +227,6 @@ pub enum Recovery {
     Rack,
     /// One hole per round trip (RFC 6582).
     NewReno,
-}
-
-/// Treatment of marks by endpoints: a boolean in the file, or how marks are echoed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ecn {
-    /// `false`: their packets are not ECN-capable.
-    Off,
-    /// `true`: acknowledgements say whether there were marks (RFC 3168).
-    Classic,
-    /// `"accurate"`: acknowledgements count the marked packets, as AccECN's do (RFC 9768).
-    Accurate,
-}
-
-const ACCURATE: &str = "accurate";
-
-impl Serialize for Ecn {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Ecn::Off => serializer.serialize_bool(false),
-            Ecn::Classic => serializer.serialize_bool(true),
-            Ecn::Accurate => serializer.serialize_str(ACCURATE),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Ecn {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Ecn, D::Error> {
-        struct BooleanOrEcho;
-
-        impl Visitor<'_> for BooleanOrEcho {
-            type Value = Ecn;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "true, false or {ACCURATE:?}")
-            }
-
-            fn visit_bool<E>(self, on: bool) -> Result<Ecn, E> {
-                Ok(if on { Ecn::Classic } else { Ecn::Off })
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Ecn, E> {
-                match text {
-                    ACCURATE => Ok(Ecn::Accurate),
-                    _ => Err(E::custom(format!(
-                        "expected true, false or {ACCURATE:?}, got {text:?}"
-                    ))),
-                }
-            }
-        }
-
-        deserializer.deserialize_any(BooleanOrEcho)
-    }
-}
-
-impl JsonSchema for Ecn {
-    fn schema_name() -> Cow<'static, str> {
-        "Ecn".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "enum": [true, false, ACCURATE] })
-    }
 }
 
 // The schedulers of Multipath TCP, one after the other. The key `tcp.scheduler`, its JSON Schema,

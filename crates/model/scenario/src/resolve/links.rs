@@ -246,6 +246,7 @@ fn red(key: &Key, red: &written::Red, mbps: f64) -> Result<Red, Fault> {
             .limit_packets
             .map_or(max_packets.ceil() as u32, |x| x.get()),
         ecn: red.ecn.unwrap_or(draft.ecn),
+        uniform: red.uniform.unwrap_or(draft.uniform),
     })
 }
 

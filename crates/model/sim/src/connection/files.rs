@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use anabranch_control::{Adjuster, BufferSample};
 use anabranch_net::{Dice, Time};
 use anabranch_scenario::time::{from_seconds, seconds};
+use anabranch_scenario::{Adjust, MaxKappa};
 
 use crate::connection::tcp::Tcp;
 use crate::connection::{Connection, World};
@@ -43,6 +44,8 @@ pub(crate) struct FileQueue {
     /// Bytes by which the last packets of delivered files were shorter than full ones.
     lacked: u64,
     adjustment: Option<Adjustment>,
+    /// Files that wait at their clients because of back-pressure, and their packets.
+    held: VecDeque<(File, u64)>,
 }
 
 /// The adjustment of a gateway's kappa, and its random waiting times.
@@ -50,6 +53,9 @@ pub(crate) struct FileQueue {
 struct Adjustment {
     adjuster: Adjuster,
     dice: Dice,
+    /// The largest kappa is the number of files in the buffer.
+    by_active: bool,
+    back_pressure: bool,
 }
 
 impl FileQueue {
@@ -66,31 +72,65 @@ impl FileQueue {
         self.order == Order::Arrival
     }
 
-    /// The queue of a gateway; `adjuster` adjusts its kappa, if there is one.
-    pub fn of_gateway(adjuster: Option<Adjuster>, dice: Dice) -> FileQueue {
-        let adjustment = adjuster.map(|adjuster| Adjustment { adjuster, dice });
+    /// The queue of a gateway; `adjust` adjusts its `kappa`, if it is given.
+    pub fn of_gateway(adjust: Option<&Adjust>, kappa: f64, dice: Dice) -> FileQueue {
+        let adjustment = adjust.map(|adjust| Adjustment {
+            adjuster: Adjuster::new(adjust.parameters(), kappa),
+            dice,
+            by_active: adjust.max_kappa == MaxKappa::Active,
+            back_pressure: adjust.back_pressure,
+        });
         FileQueue {
             adjustment,
             ..FileQueue::default()
         }
     }
 
-    /// Adds a file of `packets` packets.
-    pub fn push(&mut self, file: File, packets: u64) {
+    /// Adds a file of `packets` packets: this many, or 0 if it waits at its client.
+    pub fn push(&mut self, file: File, packets: u64) -> u64 {
+        if !self.held.is_empty() || self.has_back_pressure() {
+            self.held.push_back((file, packets));
+            return 0;
+        }
         self.waiting.push_back((file, packets));
+        packets
+    }
+
+    /// Adds files that wait at their clients to a buffer of `buffered` packets, up to the high
+    /// threshold and unless back-pressure goes on: the packets of all that it adds.
+    pub fn release(&mut self, buffered: u64) -> u64 {
+        let mut released = 0;
+        while !self.has_back_pressure()
+            && let Some(adjustment) = &self.adjustment
+            && ((buffered + released) as f64) < adjustment.adjuster.longest_packets()
+            && let Some((file, packets)) = self.held.pop_front()
+        {
+            self.waiting.push_back((file, packets));
+            released += packets;
+        }
+        released
+    }
+
+    /// Whether the mean buffer was so long that new files wait at their clients.
+    fn has_back_pressure(&self) -> bool {
+        let adjustment = self.adjustment.as_ref();
+        adjustment.is_some_and(|it| it.back_pressure && it.adjuster.is_too_long())
     }
 
     /// Time until the next sample of the buffer, s; `None` if kappa is fixed.
     pub fn wait_s(&mut self) -> Option<f64> {
-        let Adjustment { adjuster, dice } = self.adjustment.as_mut()?;
+        let Adjustment { adjuster, dice, .. } = self.adjustment.as_mut()?;
         Some(adjuster.wait_s(|| dice.uniform()))
     }
 
     /// Takes a sample of the buffer and gives kappa; `None` if kappa is fixed.
     pub fn sample(&mut self, sample: &BufferSample) -> Option<f64> {
-        let adjuster = &mut self.adjustment.as_mut()?.adjuster;
-        adjuster.sample(sample);
-        Some(adjuster.kappa())
+        let adjustment = self.adjustment.as_mut()?;
+        if adjustment.by_active {
+            adjustment.adjuster.set_max_kappa(self.waiting.len() as f64);
+        }
+        adjustment.adjuster.sample(sample);
+        Some(adjustment.adjuster.kappa())
     }
 
     /// The kappa of the adjustment; `None` if kappa is fixed.
@@ -153,9 +193,9 @@ fn lacking(payload: u64, file: &File) -> u16 {
 }
 
 impl Connection {
-    /// Makes this the connection of a gateway; `adjuster` adjusts its kappa, if there is one.
-    pub fn serve_gateway(&mut self, adjuster: Option<Adjuster>, dice: Dice) {
-        let files = FileQueue::of_gateway(adjuster, dice);
+    /// Makes this the connection of a gateway; `adjust` adjusts its kappa, if it is given.
+    pub fn serve_gateway(&mut self, adjust: Option<&Adjust>, dice: Dice) {
+        let files = FileQueue::of_gateway(adjust, self.kappa(), dice);
         self.set_kappa(files.kappa());
         self.files = Some(Box::new(files));
     }
@@ -178,7 +218,7 @@ impl Connection {
         };
         let packets = bytes.div_ceil(payload);
         let has_messages = files.has_messages();
-        files.push(file, packets);
+        let packets = files.push(file, packets);
         if has_messages {
             self.restart_after_idle(world);
         }
@@ -210,11 +250,11 @@ impl Connection {
         self.files.as_mut()?.wait_s().map(from_seconds)
     }
 
-    /// Samples the gateway's buffer, for kappa.
-    pub fn adjust(&mut self, now: Time) {
+    /// Samples the gateway's buffer, for kappa and back-pressure.
+    pub fn adjust(&mut self, world: &mut World) {
         let path = self.controller.path(0);
         let sample = BufferSample {
-            age_s: seconds(now - self.started_at),
+            age_s: seconds(world.now - self.started_at),
             buffer_packets: self.buffer_packets() as f64,
             arrived_packets: self.data_end as f64,
             window: path.window,
@@ -222,6 +262,13 @@ impl Connection {
         };
         let kappa = self.files.as_mut().and_then(|files| files.sample(&sample));
         self.set_kappa(kappa);
+        let buffered = self.buffer_packets();
+        let files = self.files.as_mut();
+        let released = files.map_or(0, |files| files.release(buffered));
+        if released > 0 {
+            self.data_end = self.data_end.saturating_add(released);
+            self.fill_windows(world);
+        }
     }
 
     /// Gives the adjusted kappa to the rule, if the rule has one.

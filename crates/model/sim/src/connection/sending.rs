@@ -118,10 +118,7 @@ impl Connection {
             ecn.reduced_until = Some(next);
             ecn.on_reduced();
             path.totals.mark_events += 1;
-            // BBR ignores marks (draft-ietf-ccwg-bbr-06, section 3.7).
-            if !self.controller.is_by_rate() {
-                self.controller.on_loss(r);
-            }
+            self.controller.on_mark(r);
         }
     }
 

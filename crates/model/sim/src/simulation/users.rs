@@ -1,7 +1,6 @@
 //! Users: their totals, and what they do. They begin, pause, open connections, add files to
 //! gateways and submit messages.
 
-use anabranch_control::Adjuster;
 use anabranch_scenario::Workload;
 use anabranch_scenario::users::UserSlot;
 
@@ -141,18 +140,15 @@ impl Simulation {
         self.users[user as usize].connection = Some(number);
         let connection = &mut self.connections[number as usize];
         let flow = self.users[user as usize].slot.flow;
-        let adjuster = match &self.scenario.flows[flow as usize].workload {
-            Workload::Gateway {
-                adjust: Some(adjust),
-                ..
-            } => Some(Adjuster::new(adjust.parameters(), connection.kappa())),
+        let adjust = match &self.scenario.flows[flow as usize].workload {
+            Workload::Gateway { adjust, .. } => adjust.as_ref(),
             Workload::Messages(_) => {
                 connection.serve_messages();
                 return number;
             }
             _ => None,
         };
-        connection.serve_gateway(adjuster, adjuster_dice(self.seed, user));
+        connection.serve_gateway(adjust, adjuster_dice(self.seed, user));
         self.schedule_adjustment(user, number);
         number
     }
@@ -160,7 +156,7 @@ impl Simulation {
     /// A gateway samples its buffer, and at the end of a round adjusts its kappa.
     pub(super) fn adjust(&mut self, user: u32) {
         if let Some(number) = self.users[user as usize].connection {
-            self.connections[number as usize].adjust(self.now);
+            self.connect(number, |connection, world| connection.adjust(world));
             self.schedule_adjustment(user, number);
         }
     }

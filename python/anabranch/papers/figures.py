@@ -4,12 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from anabranch import _core
-from anabranch.papers.entries.case import Case
+from anabranch.experiments.drawings import check_column
+from anabranch.papers.case import Case
 from anabranch.typed_toml import Placed, Tag, Where
-
-SAMPLES = ("flow_samples", "path_samples", "link_samples")
-"""The tables of a Result with a row per time."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +16,6 @@ class Bars(Placed):
     kind: ClassVar = "bars"
     metrics: tuple[str, ...] | None = None
     """Some of the item's metrics; None is all."""
-    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,21 +39,9 @@ class Line:
     levels: tuple[tuple[float, float, float], ...] = ()
     """Reference lines: from and to, in s, and value."""
 
-    @property
-    def table(self) -> str:
-        """The table of the samples."""
-        return self.column.partition(".")[0]
-
-    @property
-    def name(self) -> str:
-        """The name of the column in its table."""
-        return self.column.partition(".")[2]
-
     def validate(self, where: Where) -> None:
         """Test that the column exists."""
-        columns = _core.columns()
-        known = [f"{table}.{name}" for table in SAMPLES for name in columns[table]]
-        where.at("column").one_of(self.column, known)
+        check_column(self.column, ("flow_samples", "path_samples", "link_samples"), where)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +52,6 @@ class FromRuns(Placed):
     """The group of the runs; None is the item's."""
     cases: tuple[Case, ...] | None = None
     """Some of the group's cases; None is the item's."""
-
-    def takes(self, case: Case) -> bool:
-        """Whether it draws a case of its group."""
-        return self.cases is None or case in self.cases
 
 
 @dataclass(frozen=True)

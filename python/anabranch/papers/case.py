@@ -5,7 +5,7 @@ several parts, `s4.mbps10.lia`. Theory adds its kind, `n1_10.lia.fixed_point`, a
 `.published`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 PUBLISHED = "published"
 """The last part of the name of a printed number."""
@@ -71,13 +71,13 @@ class Case(str):
         """
         return self == key or self.startswith(f"{key}.")
 
-    def within(self, first: str) -> "Case | None":
-        """The rest of a name that begins with the part `first`; None for another beginning.
+    def labelled(self, labels: Mapping[str, str]) -> str:
+        """The texts for the parts of the name.
 
-        >>> Case("C.n1_10.lia").within("C"), Case("C.n1_10.lia").within("A")
-        ('n1_10.lia', None)
+        >>> Case("n1_10.lia").labelled({"n1_10": "N1 = 10", "lia": "LIA"})
+        'N1 = 10, LIA'
         """
-        return Case(self.removeprefix(f"{first}.")) if self.startswith(f"{first}.") else None
+        return ", ".join(labels.get(part, part) for part in self.parts)
 
     def swept(self, over: Collection[str]) -> str | None:
         """The one part of the setting that is in `over`; None if none or several are.
