@@ -210,7 +210,6 @@ impl Carried for Handle {
         config::Carrier::Mptcp
     }
 
-    /// Only `near` opens streams.
     fn open(&self) -> BoxFuture<'_, Result<Stream, Closed>> {
         Box::pin(self.0.open())
     }

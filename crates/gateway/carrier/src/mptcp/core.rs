@@ -411,6 +411,9 @@ impl Core {
                 self.0.fetch_sub(1, Ordering::Relaxed);
             }
         }
+        if !self.is_near {
+            return Err(Closed("over mptcp near opens streams".to_owned()));
+        }
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let _waits = Waits(&self.waiting);
         self.wait(&self.changes.can_open, Core::take).await
