@@ -20,12 +20,9 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use socket2::Protocol;
-use tokio::io::BufReader;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::failure::{self, End, KEY_REFUSED, Refused};
-use crate::supervisor::Supervisor;
 use crate::tls::{self, Identity};
 use crate::{Carried, Closed, NotSent, PathState, Stream, Tunnel, config, quic};
 
@@ -47,14 +44,7 @@ use frame::Token;
 use kappa::Kappas;
 pub use listener::Listener;
 use paths::Paths;
-
-/// A connection with an authenticated peer.
-type Tls = tokio_rustls::TlsStream<BufReader<socket::Shared>>;
-
-/// The socket of a connection.
-fn socket_of(tls: &Tls) -> Arc<TcpStream> {
-    tls.get_ref().0.get_ref().0.clone()
-}
+use socket::Tls;
 
 /// Time for the TCP connection, the TLS handshake and the first messages on one path.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -108,7 +98,7 @@ async fn connect_over(
 ) -> anyhow::Result<Tunnel> {
     let tls = connect_tls(near, identity, path, rule, protocol(near)).await?;
     let core = Core::new(
-        socket_of(&tls),
+        socket::of(&tls),
         rule,
         near.settings.limits,
         (Paths::near(&near.paths), Token::default()),
@@ -116,7 +106,8 @@ async fn connect_over(
     );
     let established = establish(tls, core.clone(), Some(near.clone())).await;
     let tunnel = established.map_err(refused)?;
-    supervisor(&core).spawn(pool::keep(near.clone(), identity.clone(), core));
+    core.supervisor()
+        .spawn(pool::keep(near.clone(), identity.clone(), core));
     Ok(tunnel)
 }
 
@@ -163,22 +154,13 @@ async fn establish(
     near: Option<config::Near>,
 ) -> anyhow::Result<Tunnel> {
     core.update_paths();
-    let tasks = supervisor(&core);
+    let tasks = core.supervisor();
     tasks.spawn(control::run(tls, core.clone()));
     let handle = Handle(core.clone());
     let established = |core: &Core| core.is_established().then_some(());
     core.wait(&core.changes.can_open, established).await?;
     tasks.spawn(maintain::maintain(core, near));
     Ok(Tunnel::new(handle))
-}
-
-/// The supervisor of this tunnel's tasks.
-fn supervisor(core: &Arc<Core>) -> Supervisor {
-    let closing = core.clone();
-    Supervisor::new(move |reason| {
-        closing.close(reason);
-        closing.end();
-    })
 }
 
 /// Kappa of the rule's connections; `None` if the rule has none, or if kappa cannot be set and need

@@ -10,9 +10,9 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, split};
 use tokio::time::{interval, timeout};
 use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 
-use super::Tls;
 use super::core::Core;
 use super::frame::{Frame, codec};
+use super::socket::Tls;
 use crate::failure::{self, KEY_REFUSED};
 
 /// Time limit for sending the reason of the end, and for the peer to close the connection.

@@ -1,13 +1,10 @@
 //! Shared state of a tunnel's tasks: its end, its connections, its datagrams, its counters.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::io;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
-use anabranch_sockets::{Subflow, unacknowledged_bytes, unread_bytes, unsent_bytes};
 use anyhow::ensure;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
@@ -21,20 +18,14 @@ use super::frame::{Frame, Hello, LARGEST_DATAGRAM, Token};
 use super::kappa::Kappas;
 use super::link::{self, Link};
 use super::paths::{Paths, subflows};
+use crate::supervisor::Supervisor;
 use crate::{Closed, Limits, NotSent, Stream};
+use links::{Links, Watched};
 
-/// Least time between two looks at the kernel's state.
-const LOOK: Duration = Duration::from_millis(20);
+mod links;
 
-/// Time after a change of the paths for which all connections are looked at, and the longest time
-/// between two looks at idle ones.
-const SETTLE: Duration = Duration::from_secs(1);
-
-/// Time within which all paths of a connection have opened, unless nothing returns over one.
-const JOINS: Duration = Duration::from_secs(2);
-
-/// Time without progress after which a connection with unread or unsent data may be reset.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Most connections of `near` that wait for their use.
+pub const MOST_IDLE: usize = 64;
 
 /// Shared state of a tunnel. Locks are taken in this order: `paths`, `links`, others; a holder takes
 /// only later ones, and drops no link.
@@ -92,34 +83,6 @@ pub struct Changes {
     pub to_send: Notify,
 }
 
-/// Connections other than the first.
-#[derive(Debug, Default)]
-struct Links {
-    /// Number of the next.
-    next: u64,
-    present: HashMap<u64, Watched>,
-    /// Last state of the subflows of those that have ended since the last look.
-    retired: Vec<Subflow>,
-    looked: Option<Instant>,
-    /// Subflows of the first connection, and the time at which their number last changed.
-    changed: Option<Instant>,
-    first: Vec<Subflow>,
-    /// Time of the last look at all connections.
-    all: Option<Instant>,
-    /// Number of connections with data on the way, between which kappa is divided.
-    busy: usize,
-}
-
-/// A connection as last seen.
-#[derive(Debug)]
-struct Watched {
-    link: Weak<Link>,
-    since: Instant,
-    subflows: Vec<Subflow>,
-    /// Data that waits in the kernel to be read or acknowledged, and the time of its last progress.
-    held: Option<(u64, u64, Instant)>,
-}
-
 impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Link")
@@ -159,6 +122,15 @@ impl Core {
             kappas,
             kappa: AtomicU64::new(0),
             accepted_bytes: AtomicU64::new(0),
+        })
+    }
+
+    /// The supervisor of the tunnel's tasks.
+    pub fn supervisor(self: &Arc<Core>) -> Supervisor {
+        let closing = self.clone();
+        Supervisor::new(move |reason| {
+            closing.close(reason);
+            closing.end();
         })
     }
 
@@ -448,49 +420,16 @@ impl Core {
         if self.is_near {
             self.idle.lock().push_front(link);
             let closed = self.check().is_err();
-            self.keep_idle(if closed { 0 } else { super::pool::SPARE[1] });
+            self.keep_idle(if closed { 0 } else { MOST_IDLE });
             return self.changes.can_open.notify_one();
         }
         let core = self.clone();
-        super::supervisor(self).spawn(async move {
+        self.supervisor().spawn(async move {
             let lost = link.lost.clone();
             if let Some(Ok(begun)) = lost.run_until_cancelled(link.begun()).await {
                 core.offer(link::stream(&link, Some(begun)));
             }
         });
-    }
-
-    /// Closes the connections that wait for their use and lack a path that is open. Returns the local
-    /// addresses of such paths: the kernel has tried to open them once, and nothing has returned.
-    pub fn close_lame(&self) -> HashSet<IpAddr> {
-        let locals = |subflows: &[Subflow]| -> HashSet<IpAddr> {
-            let open = subflows.iter().filter(|it| it.open);
-            open.filter_map(|it| Some(it.local?.ip().to_canonical()))
-                .collect()
-        };
-        let (mut missing, now) = (HashSet::new(), Instant::now());
-        let mut idle = self.idle.lock();
-        let links = self.links.lock();
-        let wanted = locals(&links.first);
-        let mut is_whole = |link: &Arc<Link>| {
-            let Some(watched) = links.present.get(&link.number) else {
-                return true;
-            };
-            let lacks: Vec<_> = match now < watched.since + JOINS || watched.subflows.is_empty() {
-                true => Vec::new(),
-                false => wanted
-                    .difference(&locals(&watched.subflows))
-                    .copied()
-                    .collect(),
-            };
-            missing.extend(&lacks);
-            lacks.is_empty()
-        };
-        let (kept, lame): (Vec<_>, Vec<_>) = idle.drain(..).partition(|link| is_whole(link));
-        idle.extend(kept);
-        drop((links, idle));
-        drop(lame);
-        missing
     }
 
     /// Adds a stream that the peer has opened.
@@ -518,29 +457,6 @@ impl Core {
         self.accepted_bytes.load(Ordering::Relaxed)
     }
 
-    /// Connections other than the first. They are dropped without a lock.
-    fn present(&self) -> Vec<(u64, Arc<Link>)> {
-        let links = self.links.lock();
-        let present = links.present.iter();
-        present
-            .filter_map(|(number, it)| Some((*number, it.link.upgrade()?)))
-            .collect()
-    }
-
-    /// Data that streams have accepted and that the kernel has not sent, bytes.
-    pub fn unsent_bytes(&self) -> u64 {
-        let of = |link: &Link| {
-            let (_, subflows) = subflows(&link.socket).unwrap_or_default();
-            let taken: u64 = subflows
-                .iter()
-                .map(|subflow| u64::from(subflow.unsent))
-                .sum();
-            let in_subflows = if subflows.len() > 1 { taken } else { 0 };
-            unsent_bytes(&*link.socket).unwrap_or(0) + in_subflows
-        };
-        self.present().iter().map(|(_, link)| of(link)).sum()
-    }
-
     /// Congestion control, by its name in the kernel.
     pub fn rule(&self) -> &str {
         &self.rule
@@ -565,109 +481,6 @@ impl Core {
         self.paths.lock()
     }
 
-    /// Reads the state of the paths, of the connections that carry data. Returns whether the tunnel
-    /// uses Multipath TCP, `None` once closed.
-    pub fn update_paths(&self) -> Option<bool> {
-        let present = self.present();
-        let mut paths = self.paths();
-        let control = self.control.lock().clone()?;
-        let now = Instant::now();
-        let mut links = self.links.lock();
-        if links.looked.is_some_and(|looked| now < looked + LOOK) {
-            return paths.multipath;
-        }
-        links.looked = Some(now);
-        let first = subflows(&control).ok();
-        let of_first = first.as_ref().map_or(&[][..], |(_, first)| first);
-        // When a path is cut or opened, that of all connections is, within a while.
-        if of_first.len() != links.first.len() {
-            links.changed = Some(now);
-        }
-        links.first = of_first.to_vec();
-        let is_past = |then: Option<Instant>| then.is_none_or(|then| now >= then + SETTLE);
-        let all = !is_past(links.changed) || is_past(links.all);
-        if all {
-            links.all = Some(now);
-        }
-        let mut busy = 0;
-        for (number, link) in &present {
-            let Some(watched) = links.present.get_mut(number) else {
-                continue;
-            };
-            let in_flight = watched
-                .subflows
-                .iter()
-                .any(|it| it.in_flight > 0 || it.unsent > 0);
-            busy += usize::from(in_flight);
-            if !(link.has_moved.swap(false, Ordering::Relaxed) || all || in_flight) {
-                continue;
-            }
-            let Ok((_, seen)) = subflows(&link.socket) else {
-                continue;
-            };
-            if seen.len() > watched.subflows.len() {
-                let _ = self.choose(&link.socket);
-            }
-            watched.subflows = seen;
-        }
-        let changed = std::mem::replace(&mut links.busy, busy) != busy;
-        let retired = std::mem::take(&mut links.retired);
-        let of_links: Vec<Subflow> = links
-            .present
-            .values()
-            .flat_map(|it| it.subflows.clone())
-            .collect();
-        drop(links);
-        paths.update(first, of_links, &retired);
-        let multipath = paths.multipath;
-        drop(paths);
-        if changed {
-            self.share_kappa();
-        }
-        multipath
-    }
-
-    /// Resets the connection that holds most in the kernel and has stalled, while all together hold
-    /// more than the tunnel's buffer; beyond twice as much also one that has not. Must be called every second.
-    pub fn relieve(&self) {
-        let (present, now) = (self.present(), Instant::now());
-        let mut links = self.links.lock();
-        let (mut sum, mut stalled) = (0, Vec::new());
-        for (number, link) in &present {
-            let Some(watched) = links.present.get_mut(number) else {
-                continue;
-            };
-            let unread = unread_bytes(&*link.socket).unwrap_or(0);
-            let unsent = unacknowledged_bytes(&*link.socket).unwrap_or(0);
-            let moved: u64 = watched.subflows.iter().map(|it| it.bytes_sent).sum();
-            let same = |(held, before, since): (u64, u64, Instant)| {
-                (held <= unread + unsent && before == moved).then_some(since)
-            };
-            let since = watched.held.and_then(same).unwrap_or(now);
-            watched.held = Some((unread + unsent, moved, since));
-            sum += unread + unsent;
-            stalled.push((unread + unsent, since, link));
-        }
-        drop(links);
-        let most = self.limits.tunnel_buffer_bytes as u64;
-        // Of a peer that wants to fill the memory none makes progress, and none has to wait.
-        let patience = if sum > 2 * most {
-            Duration::ZERO
-        } else {
-            PATIENCE
-        };
-        stalled.retain(|(held, since, _)| *held > 0 && now >= *since + patience);
-        stalled.sort_by_key(|(held, ..)| *held);
-        while sum > most
-            && let Some((held, _, link)) = stalled.pop()
-        {
-            sum -= held;
-            link.is_stalled.store(true, Ordering::Relaxed);
-            link.lost.cancel();
-            link.reset();
-        }
-    }
-
     /// Kappa that was set last.
     pub fn kappa(&self) -> Option<f64> {
         let bits = self.kappa.load(Ordering::Relaxed);
@@ -679,23 +492,6 @@ impl Core {
         if self.kappas.is_some() {
             self.kappa.store(kappa.to_bits(), Ordering::Relaxed);
             self.share_kappa();
-        }
-    }
-
-    /// Gives each connection its part of kappa: those that carry data keep kappa packets in the
-    /// queues together, as one connection would.
-    fn share_kappa(&self) {
-        let (Some(kappas), Some(kappa)) = (&self.kappas, self.kappa()) else {
-            return;
-        };
-        let present = self.present();
-        let part = kappa / self.links.lock().busy.max(1) as f64;
-        for (_, link) in &present {
-            let cookie = SockRef::from(&*link.socket).cookie();
-            if let Err(error) = cookie.and_then(|cookie| kappas.set(cookie, part)) {
-                tracing::warn!("setting the weight {part}: {error}");
-                return;
-            }
         }
     }
 }

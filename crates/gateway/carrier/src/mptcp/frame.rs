@@ -129,16 +129,16 @@ impl Frame {
     }
 }
 
-/// Line of the log for a peer of another version, also for the peer.
-fn other_version(is_near: bool, version: u8) -> String {
-    let (peer, this) = if is_near {
-        ("near", "far")
+/// Line for both ends of which one has another version. A peer's text is cut after 100 characters.
+fn other_version(of_near: bool, version: u8) -> String {
+    let [near, far] = if of_near {
+        [version, VERSION]
     } else {
-        ("far", "near")
+        [VERSION, version]
     };
     format!(
-        "{peer} has version {version} of the tunnel over mptcp, and this {this} version {VERSION}: \
-         install the same anabranch-gateway at both ends, far first"
+        "near has version {near} of the tunnel, far version {far}: install the same at both ends, \
+         far first"
     )
 }
 
@@ -194,15 +194,9 @@ mod tests {
     fn both_ends_name_both_versions() {
         let old = b"\x01\0\0\0\0\0\x0d\x03\0\0\x10\0\0\0\0\0\0\x01\0\0";
         let of_old_near = Frame::decode(old, true).expect_err("version 3");
-        assert!(
-            of_old_near
-                .starts_with("near has version 3 of the tunnel over mptcp, and this far version 4")
-        );
+        assert!(of_old_near.starts_with("near has version 3 of the tunnel, far version 4: "));
         let of_old_far = Frame::decode(old, false).expect_err("version 3");
-        assert!(
-            of_old_far
-                .starts_with("far has version 3 of the tunnel over mptcp, and this near version 4")
-        );
+        assert!(of_old_far.starts_with("near has version 4 of the tunnel, far version 3: "));
         // Version 3 accepts near's first frame, as it has its length and first byte, and answers.
         let hello = Hello {
             token: [0; 16],

@@ -23,8 +23,9 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::Tls;
+// Import circle with `core`: a tunnel counts and ends its connections, which tell it what they do.
 use super::core::Core;
+use super::socket::{self, Tls};
 use crate::window::stalled;
 use crate::{Incoming, Outgoing, Stream};
 
@@ -70,8 +71,8 @@ impl Link {
             Tls::Client(tls) => tls.get_mut().1.set_buffer_limit(most),
             Tls::Server(tls) => tls.get_mut().1.set_buffer_limit(most),
         }
-        let socket = super::socket_of(&tls);
-        super::socket::raise_receive_buffer(&socket);
+        let socket = socket::of(&tls);
+        socket::raise_receive_buffer(&socket);
         let lost = core.lost.child_token();
         let number = core.enter()?;
         let link = Arc::new(Link {

@@ -16,7 +16,8 @@ use super::core::Core;
 use super::frame::{Frame, HEADER, Hello};
 use super::paths::Paths;
 use super::pool::{self, Invitations};
-use super::{HANDSHAKE, Tls, Tunnel, endpoints, establish, kappas, socket, socket_of};
+use super::socket::{self, Tls};
+use super::{HANDSHAKE, Tunnel, endpoints, establish, kappas};
 use crate::config::{self, Live, Settings};
 use crate::failure::{self, End};
 use crate::handshakes::{Handshakes, Place, Stage};
@@ -177,7 +178,7 @@ async fn accept_one(
             first => {
                 let kappas = kappas(&all.rule, &settings)?;
                 let (limits, paths) = (settings.limits, (Paths::far(), pool::token()));
-                let core = Core::new(socket_of(&tls), &all.rule, limits, paths, kappas);
+                let core = Core::new(socket::of(&tls), &all.rule, limits, paths, kappas);
                 core.receive(first).map_err(anyhow::Error::msg)?;
                 all.invitations.invite(&key, &core);
                 Ok(Some((establish(tls, core, None).await?, key)))

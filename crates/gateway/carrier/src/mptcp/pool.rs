@@ -14,18 +14,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::core::Core;
+use super::core::{Core, MOST_IDLE};
 use super::frame::{Frame, Token};
 use super::link::Link;
-use super::{HANDSHAKE, SILENCE, Tls, connect_tls, protocol};
+use super::socket::Tls;
+use super::{HANDSHAKE, SILENCE, connect_tls, protocol};
 use crate::config::{self, Role};
 use crate::keys::PublicKey;
 use crate::tls::Identity;
 use crate::{Condition, PathState};
 
-/// Fewest and most connections that wait for their use. The number doubles when a stream finds none,
-/// and halves after `CALM` without such a stream.
-pub const SPARE: [usize; 2] = [8, 64];
+/// Fewest connections that wait for their use. The number doubles when a stream finds none, and halves
+/// after `CALM` without such a stream.
+const SPARE: usize = 8;
 
 /// Time after which fewer connections wait.
 const CALM: Duration = Duration::from_secs(60);
@@ -94,16 +95,16 @@ impl Invitations {
 /// Keeps connections ready until the tunnel is closed.
 pub async fn keep(near: config::Near, identity: Arc<Identity>, core: Arc<Core>) {
     let (near, mut connecting) = (Arc::new(near), JoinSet::new());
-    let mut spare = SPARE[0];
+    let mut spare = SPARE;
     let mut calm = Instant::now();
     let (mut pause, mut next) = (FIRST_PAUSE, Instant::now());
     loop {
         let (idle, waiting) = core.demand();
         if waiting > 0 && Instant::now() > calm + SILENCE {
-            spare = (2 * spare).min(SPARE[1]);
+            spare = (2 * spare).min(MOST_IDLE);
             calm = Instant::now();
         } else if calm.elapsed() > CALM {
-            spare = (spare / 2).max(SPARE[0]);
+            spare = (spare / 2).max(SPARE);
             calm = Instant::now();
             core.keep_idle(spare);
         }

@@ -126,6 +126,14 @@ pub fn raise_receive_buffer(socket: &TcpStream) {
 #[derive(Debug)]
 pub struct Shared(pub Arc<TcpStream>);
 
+/// A connection with an authenticated peer.
+pub type Tls = tokio_rustls::TlsStream<BufReader<Shared>>;
+
+/// The socket of a connection.
+pub fn of(tls: &Tls) -> Arc<TcpStream> {
+    tls.get_ref().0.get_ref().0.clone()
+}
+
 /// Prepares a connected socket for TLS, which by itself reads 4096 bytes.
 pub fn buffered(stream: TcpStream) -> BufReader<Shared> {
     const READ: usize = 64 << 10;

@@ -178,7 +178,8 @@ async fn a_near_names_both_versions_if_far_has_the_earlier_one() {
     };
     let (refused, told) = tokio::join!(connect(&config, &near), old);
     let line = format!("{:#}", refused.expect_err("another version"));
-    let both = "far has version 3 of the tunnel over mptcp, and this near version 4";
+    let both =
+        "near has version 4 of the tunnel, far version 3: install the same at both ends, far first";
     assert!(line.contains(both), "{line}");
     // The reason, which far logs.
     let told = String::from_utf8_lossy(&told).into_owned();
