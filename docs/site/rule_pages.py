@@ -143,7 +143,7 @@ def _weaknesses(rule: dict[str, Any], judged: list[dict[str, str]]) -> str:
         found.append(f"It is another reading of {rule['variant_of']}, kept for comparison.")
     head = (
         "What the rule says of itself, and the items of RFC 9743 that it fails in quick networks "
-        "([the record](../records.md#judge) has all items):\n\n"
+        "([the record](../records-rules.md#judge) has all items):\n\n"
     )
     return head + ("\n".join(f"- {it}" for it in found) or "None.")
 
