@@ -11,7 +11,6 @@ use parking_lot::{Mutex, MutexGuard};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::frame::{Frame, Hello, LARGEST_DATAGRAM, Token};
@@ -81,6 +80,8 @@ pub struct Changes {
     pub datagram: Notify,
     /// A datagram is to be sent.
     pub to_send: Notify,
+    /// The endpoints of the paths have been added.
+    pub prepared: Notify,
 }
 
 impl std::fmt::Debug for Link {
@@ -327,7 +328,7 @@ impl Core {
         links.next += 1;
         let watched = Watched {
             link: Weak::new(),
-            since: Instant::now(),
+            lacks: None,
             subflows: Vec::new(),
             held: None,
         };
@@ -366,7 +367,7 @@ impl Core {
     /// A connection for a stream, if one waits for its use.
     pub fn take(&self) -> Option<Stream> {
         loop {
-            let link = self.idle.lock().pop_front();
+            let link = self.next_idle();
             self.changes.needed.notify_one();
             let link = link?;
             if link.is_fresh() {

@@ -72,7 +72,6 @@ impl Link {
             Tls::Server(tls) => tls.get_mut().1.set_buffer_limit(most),
         }
         let socket = socket::of(&tls);
-        socket::raise_receive_buffer(&socket);
         let lost = core.lost.child_token();
         let number = core.enter()?;
         let link = Arc::new(Link {
@@ -99,6 +98,12 @@ impl Link {
             RecvFlags::PEEK | RecvFlags::DONTWAIT,
         );
         peeked.is_err_and(|error| error == rustix::io::Errno::AGAIN)
+    }
+
+    /// Answers a connection that has joined.
+    pub async fn welcome(&self) -> io::Result<()> {
+        poll_fn(|cx| Pin::new(&mut *self.tls.lock()).poll_write(cx, &[0])).await?;
+        poll_fn(|cx| Pin::new(&mut *self.tls.lock()).poll_flush(cx)).await
     }
 
     /// Waits for a stream of the peer. Returns the length of its first chunk.

@@ -78,6 +78,7 @@ pub async fn maintain(core: Arc<Core>, near: Option<config::Near>) {
             }
             kept = act(&core, kept, actions).await;
         }
+        core.changes.prepared.notify_one();
         tokio::select! {
             () = sleep(PERIOD) => {}
             Some((index, answered)) = probes.next() => kept[index].probed(answered),

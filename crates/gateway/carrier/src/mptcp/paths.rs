@@ -3,7 +3,7 @@
 //! The kernel counts for each path that it opens. A path of the configuration may be opened several
 //! times in the life of a tunnel, and its counters are the sums.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
@@ -129,6 +129,12 @@ impl Paths {
     /// The configured paths, or those that have opened.
     pub fn rows(&mut self) -> &mut [Row] {
         &mut self.rows
+    }
+
+    /// Addresses of the paths that work.
+    pub fn working(&self) -> HashSet<IpAddr> {
+        let working = self.rows.iter().filter(|row| row.works());
+        working.filter_map(|row| row.address).collect()
     }
 
     /// Whether any path is open, although it may be dead.

@@ -63,37 +63,40 @@ impl Invitations {
     /// Adds this connection to the tunnel with this token and peer.
     ///
     /// # Errors
-    /// If there is no such tunnel, or it has as many connections as it may have.
-    pub async fn join(&self, token: &Token, key: &PublicKey, mut tls: Tls) -> anyhow::Result<()> {
-        let invited = self.0.lock().get(token).cloned();
-        let core = invited.filter(|(invited, _)| invited == key);
-        let core = core.and_then(|(_, core)| core.upgrade());
-        let core = core.context("a connection of a tunnel that has ended")?;
-        core.check()?;
-        // Whatever the number of its tunnels, a key has as many as one may have.
-        let of_key = self
-            .0
-            .lock()
-            .values()
-            .filter(|(other, _)| other == key)
-            .filter_map(|(_, core)| core.upgrade())
-            .collect::<Vec<_>>();
-        let joined: usize = of_key.iter().map(|core| core.joined()).sum();
-        drop(of_key);
+    /// If there is no such tunnel, or its key has as many connections as one tunnel may have.
+    pub async fn join(&self, token: &Token, key: &PublicKey, tls: Tls) -> anyhow::Result<()> {
+        let (core, link) = self.enter(token, key, tls)?;
+        link.welcome().await?;
+        core.recycle(link);
+        Ok(())
+    }
+
+    /// Takes a place. Nobody else takes one meanwhile.
+    fn enter(
+        &self,
+        token: &Token,
+        key: &PublicKey,
+        tls: Tls,
+    ) -> anyhow::Result<(Arc<Core>, Arc<Link>)> {
+        let invited = self.0.lock();
+        let of_key = invited.iter().filter(|(_, (other, _))| other == key);
+        let of_key = of_key.filter_map(|(token, (_, core))| Some((token, core.upgrade()?)));
+        let of_key: Vec<_> = of_key.collect();
+        let joined: usize = of_key.iter().map(|(_, core)| core.joined()).sum();
+        let core = of_key.iter().find(|(other, _)| *other == token);
+        let (_, core) = core.context("a connection of a tunnel that has ended")?;
         ensure!(
             joined < core.limits.streams,
             "a connection beyond those that the key may have"
         );
-        tls.write_all(&[0]).await?;
-        tls.flush().await?;
-        let link = Link::new(tls, &core)?;
-        core.recycle(link);
-        Ok(())
+        Ok((core.clone(), Link::new(tls, core)?))
     }
 }
 
 /// Keeps connections ready until the tunnel is closed.
 pub async fn keep(near: config::Near, identity: Arc<Identity>, core: Arc<Core>) {
+    // An endpoint that is added while a connection is being established is never used for it.
+    let _ = timeout(SILENCE, core.changes.prepared.notified()).await;
     let (near, mut connecting) = (Arc::new(near), JoinSet::new());
     let mut spare = SPARE;
     let mut calm = Instant::now();

@@ -49,44 +49,74 @@ pub struct Links {
 #[derive(Debug)]
 pub struct Watched {
     pub link: Weak<Link>,
-    pub since: Instant,
+    /// Time since which it lacks a path that works.
+    pub lacks: Option<Instant>,
     pub subflows: Vec<Subflow>,
     /// Data that waits in the kernel to be read or acknowledged, and the time of its last progress.
     pub held: Option<(u64, u64, Instant)>,
 }
 
+/// Addresses among these over which a connection has no path.
+fn lacked(link: &Link, wanted: &HashSet<IpAddr>) -> Vec<IpAddr> {
+    let (multipath, subflows) = subflows(&link.socket).unwrap_or_default();
+    let open = subflows.iter().filter(|it| it.open);
+    let open: HashSet<IpAddr> = open
+        .filter_map(|it| Some(it.local?.ip().to_canonical()))
+        .collect();
+    match multipath {
+        true => wanted.difference(&open).copied().collect(),
+        false => Vec::new(),
+    }
+}
+
 impl Core {
-    /// Closes the connections that wait for their use and lack a path that is open. Returns the local
-    /// addresses of such paths: the kernel has tried to open them once, and nothing has returned.
+    /// Closes the connections that wait for their use and lack a path that works, so that others are
+    /// opened. Returns the local addresses of such paths: the kernel has tried to open them once, and
+    /// nothing has returned.
     pub fn close_lame(&self) -> HashSet<IpAddr> {
-        let locals = |subflows: &[Subflow]| -> HashSet<IpAddr> {
-            let open = subflows.iter().filter(|it| it.open);
-            open.filter_map(|it| Some(it.local?.ip().to_canonical()))
-                .collect()
-        };
-        let (mut missing, now) = (HashSet::new(), Instant::now());
-        let mut idle = self.idle.lock();
-        let links = self.links.lock();
-        let wanted = locals(&links.first);
-        let mut is_whole = |link: &Arc<Link>| {
-            let Some(watched) = links.present.get(&link.number) else {
-                return true;
-            };
-            let lacks: Vec<_> = match now < watched.since + JOINS || watched.subflows.is_empty() {
-                true => Vec::new(),
-                false => wanted
-                    .difference(&locals(&watched.subflows))
-                    .copied()
-                    .collect(),
-            };
-            missing.extend(&lacks);
-            lacks.is_empty()
-        };
-        let (kept, lame): (Vec<_>, Vec<_>) = idle.drain(..).partition(|link| is_whole(link));
-        idle.extend(kept);
-        drop((links, idle));
-        drop(lame);
+        let working = self.paths().working();
+        let mut missing = HashSet::new();
+        for link in self.waiting_for_use() {
+            let lacked = lacked(&link, &working);
+            if self.lacks(link.number, !lacked.is_empty()) > JOINS {
+                self.idle.lock().retain(|it| !Arc::ptr_eq(it, &link));
+                missing.extend(lacked);
+            }
+        }
         missing
+    }
+
+    /// Takes the next connection that waits for its use: one that has all paths that work, if any
+    /// has. Another one may be about to open them, or never.
+    pub(super) fn next_idle(&self) -> Option<Arc<Link>> {
+        let working = self.paths().working();
+        let idle = self.waiting_for_use();
+        let whole = idle.iter().find(|link| lacked(link, &working).is_empty());
+        let chosen = whole.or(idle.first())?.clone();
+        let mut present = self.idle.lock();
+        let index = present.iter().position(|it| Arc::ptr_eq(it, &chosen));
+        // Another user may have taken it meanwhile.
+        match index {
+            Some(index) => present.remove(index),
+            None => present.pop_front(),
+        }
+    }
+
+    /// Records whether a connection lacks a path. Returns for how long it does.
+    fn lacks(&self, number: u64, any: bool) -> Duration {
+        match self.links.lock().present.get_mut(&number) {
+            Some(watched) if any => watched.lacks.get_or_insert_with(Instant::now).elapsed(),
+            Some(watched) => {
+                watched.lacks = None;
+                Duration::ZERO
+            }
+            None => Duration::ZERO,
+        }
+    }
+
+    /// Connections that wait for their use. They are dropped without a lock.
+    fn waiting_for_use(&self) -> Vec<Arc<Link>> {
+        self.idle.lock().iter().cloned().collect()
     }
 
     /// Connections other than the first. They are dropped without a lock.
