@@ -105,6 +105,8 @@ impl Settings {
 pub struct Limits {
     /// Most streams that each side may have open.
     pub streams: usize,
+    /// Most streams of all peers of `far`, where each takes a descriptor.
+    pub streams_of_all: usize,
     /// Data buffered by one tunnel, bytes.
     pub tunnel_buffer_bytes: usize,
     /// Longest duration of a handshake that the other end has begun.
@@ -115,6 +117,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             streams: 4096,
+            streams_of_all: 1 << 16,
             tunnel_buffer_bytes: 64 << 20,
             handshake: Duration::from_secs(10),
         }

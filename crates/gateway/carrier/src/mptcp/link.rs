@@ -36,9 +36,9 @@ const LOOKS: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(50
 const READ: usize = 0;
 const WRITTEN: usize = 1;
 
-/// Largest chunk, bytes: several TLS records, which the kernel takes at once and so tends to send over
-/// one path.
-const CHUNK: usize = u16::MAX as usize;
+/// Largest chunk, bytes: several TLS records, which the kernel takes at once and so sends over one path.
+/// What is beyond MPTCP_SEND_BURST_SIZE, 65 428 bytes with TLS' headers, might take another one.
+const CHUNK: usize = 65_000;
 
 /// Size of a chunk's length, bytes.
 const HEADER: usize = 2;
@@ -164,6 +164,12 @@ impl Link {
     /// Whether both halves have ended.
     pub fn is_over(&self) -> bool {
         self.has_ended(READ) && self.has_ended(WRITTEN)
+    }
+
+    /// Ends the connection, which carries no stream.
+    pub fn give_up(&self) {
+        self.core.retire(self.number, Some(&self.socket));
+        self.lost.cancel();
     }
 
     /// Ends the connection by a reset, with what it has not sent.

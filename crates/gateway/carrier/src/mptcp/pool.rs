@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, interval, sleep, timeout};
 
 use super::core::{Core, MOST_IDLE};
 use super::frame::{Frame, Token};
@@ -71,7 +71,8 @@ impl Invitations {
         Ok(())
     }
 
-    /// Takes a place. Nobody else takes one meanwhile.
+    /// Takes a place. If there is none the key with most connections that wait for their use loses
+    /// one.
     fn enter(
         &self,
         token: &Token,
@@ -79,16 +80,32 @@ impl Invitations {
         tls: Tls,
     ) -> anyhow::Result<(Arc<Core>, Arc<Link>)> {
         let invited = self.0.lock();
-        let of_key = invited.iter().filter(|(_, (other, _))| other == key);
-        let of_key = of_key.filter_map(|(token, (_, core))| Some((token, core.upgrade()?)));
-        let of_key: Vec<_> = of_key.collect();
-        let joined: usize = of_key.iter().map(|(_, core)| core.joined()).sum();
-        let core = of_key.iter().find(|(other, _)| *other == token);
-        let (_, core) = core.context("a connection of a tunnel that has ended")?;
+        let all = invited.iter();
+        let all = all.filter_map(|(token, (key, core))| Some((token, key, core.upgrade()?)));
+        let all: Vec<_> = all.collect();
+        let core = all
+            .iter()
+            .find(|(other, of, _)| *other == token && *of == key);
+        let (_, _, core) = core.context("a connection of a tunnel that has ended")?;
+        let (mut of_all, mut of_key, mut idle) = (0, 0, HashMap::<_, Vec<_>>::new());
+        for (_, other, core) in &all {
+            of_all += core.joined();
+            of_key += if *other == key { core.joined() } else { 0 };
+            idle.entry(*other).or_default().extend(core.unused());
+        }
         ensure!(
-            joined < core.limits.streams,
+            of_key < core.limits.streams,
             "a connection beyond those that the key may have"
         );
+        if of_all >= core.limits.streams_of_all {
+            let own = idle.get(key).map_or(0, Vec::len);
+            let most = idle.into_values().max_by_key(Vec::len).unwrap_or_default();
+            ensure!(
+                most.len() > own + 1,
+                "a connection beyond those that all keys may have"
+            );
+            most[0].give_up();
+        }
         Ok((core.clone(), Link::new(tls, core)?))
     }
 }
@@ -101,6 +118,7 @@ pub async fn keep(near: config::Near, identity: Arc<Identity>, core: Arc<Core>) 
     let mut spare = SPARE;
     let mut calm = Instant::now();
     let (mut pause, mut next) = (FIRST_PAUSE, Instant::now());
+    let mut clock = interval(LAST_PAUSE);
     loop {
         let (idle, waiting) = core.demand();
         if waiting > 0 && Instant::now() > calm + SILENCE {
@@ -136,7 +154,7 @@ pub async fn keep(near: config::Near, identity: Arc<Identity>, core: Arc<Core>) 
             },
             () = core.changes.needed.notified() => {}
             () = sleep(FIRST_PAUSE), if Instant::now() < next => {}
-            () = sleep(LAST_PAUSE) => {}
+            _ = clock.tick() => core.close_ended(),
             _ = core.until_closed() => return,
         }
     }

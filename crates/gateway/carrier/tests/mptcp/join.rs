@@ -8,7 +8,7 @@ use anabranch_carrier::Carrier::Mptcp;
 use anabranch_carrier::keys::KeyPair;
 use anabranch_carrier::mptcp::frame::{Frame, HEADER, Hello, Token};
 use anabranch_carrier::tls::{Identity, SERVER_NAME};
-use anabranch_carrier::{Listener, Tunnel, connect};
+use anabranch_carrier::{Limits, Listener, Tunnel, connect};
 use futures_util::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -33,11 +33,19 @@ struct Trusted {
 
 impl Trusted {
     async fn new() -> Trusted {
+        Trusted::with(Limits {
+            streams: MOST,
+            ..Limits::default()
+        })
+        .await
+    }
+
+    async fn with(limits: Limits) -> Trusted {
         let [far, first, second] = [(); 3].map(|()| KeyPair::generate().expect("random numbers"));
         let peers = vec![first.public().clone(), second.public().clone()];
         let identity = |own: &KeyPair| Identity::new(own, vec![far.public().clone()]);
         let (_, mut config) = configs(Mptcp);
-        config.settings.limits.streams = MOST;
+        config.settings.limits = limits;
         let listener = Listener::bind(&config, &Identity::new(&far, peers)).await;
         Trusted {
             far: config.listen,
@@ -54,9 +62,20 @@ impl Trusted {
         connector.connect(name, stream).await.expect("trusted")
     }
 
-    /// A tunnel of the first peer, and its token.
-    async fn tunnel(&self) -> (TlsStream<TcpStream>, Tunnel, Token) {
-        let mut stream = self.connect(&self.first).await;
+    /// A connection that has joined a tunnel.
+    async fn join(&self, identity: &Arc<Identity>, token: &Token) -> TlsStream<TcpStream> {
+        let mut stream = self.connect(identity).await;
+        stream
+            .write_all(&Frame::Join(*token).encode(true))
+            .await
+            .expect("open");
+        assert_eq!(stream.read_u8().await.expect("accepted"), 0);
+        stream
+    }
+
+    /// A tunnel of a peer, and its token.
+    async fn tunnel(&self, identity: &Arc<Identity>) -> (TlsStream<TcpStream>, Tunnel, Token) {
+        let mut stream = self.connect(identity).await;
         let token = Token::default();
         let hello = Frame::Hello(Hello { streams: 0, token }).encode(true);
         stream.write_all(&hello).await.expect("open");
@@ -64,12 +83,11 @@ impl Trusted {
             let mut frame = [0; HEADER + 1 + 4 + 16];
             stream.read_exact(&mut frame).await.expect("open");
             match Frame::decode(&frame, false) {
-                Ok(Frame::Hello(hello)) => (hello.token, hello.streams),
+                Ok(Frame::Hello(hello)) => hello.token,
                 other => panic!("{other:?}"),
             }
         };
-        let (accepted, (token, streams)) = tokio::join!(self.listener.accept(), receiving);
-        assert_eq!(streams as usize, MOST);
+        let (accepted, token) = tokio::join!(self.listener.accept(), receiving);
         (stream, accepted.expect("accepted").0, token)
     }
 
@@ -90,7 +108,7 @@ impl Trusted {
 #[tokio::test]
 async fn a_connection_joins_only_the_tunnel_of_its_own_key() {
     let trusted = Trusted::new().await;
-    let (mut near, far, token) = trusted.tunnel().await;
+    let (mut near, far, token) = trusted.tunnel(&trusted.first).await;
     assert_eq!(trusted.answer(&trusted.second, &token).await, NOTHING);
     assert_eq!(trusted.answer(&trusted.first, &[7; 16]).await, NOTHING);
     assert_eq!(trusted.answer(&trusted.first, &token).await, [0]);
@@ -111,16 +129,10 @@ async fn a_connection_joins_only_the_tunnel_of_its_own_key() {
 #[tokio::test]
 async fn a_tunnel_has_no_more_connections_than_far_allows() {
     let trusted = Trusted::new().await;
-    let (_near, far, token) = trusted.tunnel().await;
+    let (_near, far, token) = trusted.tunnel(&trusted.first).await;
     let mut joined = Vec::new();
     for _ in 0..MOST {
-        let mut stream = trusted.connect(&trusted.first).await;
-        stream
-            .write_all(&Frame::Join(token).encode(true))
-            .await
-            .expect("open");
-        assert_eq!(stream.read_u8().await.expect("accepted"), 0);
-        joined.push(stream);
+        joined.push(trusted.join(&trusted.first, &token).await);
     }
     assert_eq!(trusted.answer(&trusted.first, &token).await, NOTHING);
     // The length of a chunk opens a stream.
@@ -132,6 +144,44 @@ async fn a_tunnel_has_no_more_connections_than_far_allows() {
     timeout(Duration::from_secs(10), again)
         .await
         .expect("a place is free");
+}
+
+/// Four places for two keys: the one with three connections that carry nothing loses one to the other.
+#[tokio::test]
+async fn the_key_with_most_unused_connections_loses_one_if_there_is_no_place() {
+    let trusted = Trusted::with(Limits {
+        streams: 4,
+        streams_of_all: 4,
+        ..Limits::default()
+    })
+    .await;
+    let (_first, _far, of_first) = trusted.tunnel(&trusted.first).await;
+    let (_second, _other, of_second) = trusted.tunnel(&trusted.second).await;
+    let mut joined = Vec::new();
+    for (identity, token) in [
+        (&trusted.first, &of_first),
+        (&trusted.first, &of_first),
+        (&trusted.first, &of_first),
+        (&trusted.second, &of_second),
+    ] {
+        joined.push(trusted.join(identity, token).await);
+    }
+    // 3 and 1: one of the first key's goes. Then 2 and 2: a key with as many as another gets none.
+    joined.push(trusted.join(&trusted.second, &of_second).await);
+    let ended = async {
+        loop {
+            for of_first in &mut joined[..3] {
+                let read = timeout(Duration::from_millis(20), of_first.read_u8()).await;
+                if read.is_ok_and(|read| read.is_err()) {
+                    return;
+                }
+            }
+        }
+    };
+    timeout(Duration::from_secs(10), ended)
+        .await
+        .expect("one has ended");
+    assert_eq!(trusted.answer(&trusted.second, &of_second).await, NOTHING);
 }
 
 /// The first frames of version 3, by hand: version, 4096 streams, a window of 65 536 bytes.

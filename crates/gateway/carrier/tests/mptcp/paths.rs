@@ -118,7 +118,10 @@ impl Drop for Hosts {
 }
 
 /// Runs this in a network namespace, in a thread of its own: new threads and processes inherit it.
-fn run_in<T, F>(host: &str, run: impl FnOnce() -> F + Send + 'static) -> std::thread::JoinHandle<T>
+pub fn run_in<T, F>(
+    host: &str,
+    run: impl FnOnce() -> F + Send + 'static,
+) -> std::thread::JoinHandle<T>
 where
     T: Send + 'static,
     F: Future<Output = T>,
@@ -135,7 +138,7 @@ where
 }
 
 /// The configurations of both, between the hosts and over both links.
-fn configs_of_hosts() -> (Near, Far) {
+pub fn configs_of_hosts() -> (Near, Far) {
     let (mut near, mut far) = configs(Mptcp);
     far.listen = (Ipv4Addr::UNSPECIFIED, 4433).into();
     near.far = SocketAddr::from((Ipv4Addr::new(10, 0, 9, 9), 4433)).into();

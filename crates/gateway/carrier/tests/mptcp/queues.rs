@@ -11,7 +11,7 @@ use super::paths::{Hosts, can_run, ip, set_link, until, with_tunnel};
 const UP: [Condition; 2] = [Condition::Up, Condition::Up];
 
 /// Gives a link of near a rate and the longest time that a packet may wait in its queue.
-fn shape(near: &str, link: u8, rate: &str, queue: &str) {
+pub fn shape(near: &str, link: u8, rate: &str, queue: &str) {
     let tc = format!("netns exec {near} tc qdisc replace dev v{link} root");
     ip(&format!("{tc} tbf rate {rate} burst 10kb latency {queue}"));
 }

@@ -79,11 +79,29 @@ impl Core {
         for link in self.waiting_for_use() {
             let lacked = lacked(&link, &working);
             if self.lacks(link.number, !lacked.is_empty()) > JOINS {
-                self.idle.lock().retain(|it| !Arc::ptr_eq(it, &link));
+                self.discard(&link);
                 missing.extend(lacked);
             }
         }
         missing
+    }
+
+    /// Closes the connections that wait for their use and that far has ended.
+    pub fn close_ended(&self) {
+        let waiting = self.waiting_for_use();
+        let ended = waiting.iter().filter(|link| !link.is_fresh());
+        ended.for_each(|link| self.discard(link));
+    }
+
+    /// Takes a connection from those that wait for their use. The caller drops it without a lock.
+    fn discard(&self, link: &Arc<Link>) {
+        self.idle.lock().retain(|it| !Arc::ptr_eq(it, link));
+    }
+
+    /// On `far`, the connections that carry no stream.
+    pub fn unused(&self) -> impl Iterator<Item = Arc<Link>> {
+        let present = self.present().into_iter().map(|(_, link)| link);
+        present.filter(|link| link.is_over())
     }
 
     /// Takes the next connection that waits for its use: one that has all paths that work, if any
