@@ -72,6 +72,7 @@ impl Link {
             Tls::Server(tls) => tls.get_mut().1.set_buffer_limit(most),
         }
         let socket = socket::of(&tls);
+        socket::raise_receive_buffer(&socket);
         let lost = core.lost.child_token();
         let number = core.enter()?;
         let link = Arc::new(Link {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context as Task, Poll, ready};
 use std::time::Duration;
 
-use anabranch_sockets::algorithms;
+use anabranch_sockets::{algorithms, mptcp_info};
 use anyhow::{Context, bail};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
@@ -74,12 +74,6 @@ pub fn listen(address: SocketAddr, rule: &str) -> anyhow::Result<TcpListener> {
     Ok(TcpListener::from_std(socket.into())?)
 }
 
-/// Half of the receive buffer of a connection of Multipath TCP, bytes: Linux doubles it. By itself it
-/// would enlarge it late, or never without timestamps. The send buffer stays Linux', two windows of
-/// each path: with a larger one, Linux assigns data to a slow path seconds before it can send it.
-/// Without CAP_NET_ADMIN, Linux sizes both.
-const RECEIVE_BUFFER: usize = 8 << 20;
-
 /// A new socket. A socket that accepts connections passes its options on to them.
 fn open(domain: Domain, rule: &str, protocol: Protocol) -> anyhow::Result<Socket> {
     let socket = match Socket::new(domain, Type::STREAM, Some(protocol)) {
@@ -95,11 +89,6 @@ fn open(domain: Domain, rule: &str, protocol: Protocol) -> anyhow::Result<Socket
         }
     };
     socket.set_nonblocking(true)?;
-    if protocol == Protocol::MPTCP {
-        // What a subflow may receive is bounded by the buffer at its handshake, 64 KiB in Linux, and a
-        // buffer that is enlarged later leaves the bound of subflows that have joined before.
-        let _ = set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER);
-    }
     let chosen = socket.set_tcp_congestion(rule.as_bytes());
     chosen.with_context(|| format!("choosing {rule} for congestion control"))?;
     prepare(&socket)?;
@@ -119,6 +108,18 @@ pub fn prepare<'s>(socket: impl Into<SockRef<'s>>) -> io::Result<()> {
     let _ = socket.set_tcp_notsent_lowat(UNSENT);
     let _ = socket.set_tcp_keepalive(&keep_alive);
     socket.set_tcp_nodelay(true)
+}
+
+/// Makes the receive buffer of a connection of Multipath TCP larger than Linux does, which enlarges it
+/// late, or never without timestamps. The send buffer stays Linux', two windows of each path: with a
+/// larger one, Linux assigns data to a slow path seconds before it can send it. Without
+/// CAP_NET_ADMIN, Linux sizes both.
+pub fn raise_receive_buffer(socket: &TcpStream) {
+    /// Half of the buffer, bytes: Linux doubles it.
+    const BUFFER: usize = 8 << 20;
+    if let Ok(Some(_)) = mptcp_info(socket) {
+        let _ = set_socket_recv_buffer_size_force(socket, BUFFER);
+    }
 }
 
 /// A socket below TLS, whose options others read and set meanwhile.

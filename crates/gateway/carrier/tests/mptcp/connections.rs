@@ -1,57 +1,13 @@
-//! Windows and paths of the connections that wait for their use.
+//! Paths of the connections that wait for their use.
 
 use std::time::Duration;
 
-use anabranch_carrier::{Condition, Listener, Stream, Tunnel, connect};
+use anabranch_carrier::Condition;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::paths::{Hosts, can_run, configs_of_hosts, ip, run_in, set_link, until, with_tunnel};
+use super::paths::{Hosts, can_run, ip, until, with_tunnel};
 use super::queues::shape;
-use crate::support::identities;
-
-/// Writes for a while, and reads nothing. Returns what the tunnel has accepted, bytes.
-async fn accepted_bytes(tunnel: &Tunnel, mut stream: Stream) -> u64 {
-    let endless = async { while stream.write_all(&[7; 9999]).await.is_ok() {} };
-    let _ = timeout(Duration::from_secs(2), endless).await;
-    tunnel.accepted_bytes()
-}
-
-/// The window of a connection with one subflow, of either end, is large although its buffer is no
-/// longer Linux' before TLS begins: without, 64 KiB and what the sender holds, some 300 KiB.
-#[test]
-fn a_window_grows_whether_or_not_another_path_joins() {
-    const LEAST: u64 = 2_000_000;
-    if !can_run() {
-        return;
-    }
-    let hosts = Hosts::new("window");
-    set_link(&hosts.far, 2, "down");
-    let (near_identity, far_identity, _) = identities();
-    let (near, far) = configs_of_hosts();
-    let (listening, is_listening) = std::sync::mpsc::channel();
-    let accepting = run_in(&hosts.far, move || async move {
-        let listener = Listener::bind(&far, &far_identity).await.expect("bound");
-        listening.send(()).expect("waiting");
-        let (tunnel, _) = listener.accept().await.expect("accepted");
-        let stream = tunnel.accept().await.expect("open");
-        let accepted = accepted_bytes(&tunnel, stream).await;
-        tunnel.closed().await;
-        accepted
-    });
-    is_listening.recv().expect("listening");
-    let connecting = run_in(&hosts.near, move || async move {
-        let tunnel = connect(&near, &near_identity).await.expect("connected");
-        until(&tunnel, [Condition::Up, Condition::Opening]).await;
-        let stream = tunnel.open().await.expect("open");
-        let accepted = accepted_bytes(&tunnel, stream).await;
-        tunnel.close("done");
-        tunnel.closed().await;
-        accepted
-    });
-    let [up, down] = [connecting, accepting].map(|end| end.join().expect("no panic"));
-    assert!(up > LEAST && down > LEAST, "{up} bytes up, {down} down");
-}
 
 /// Ports of near's connections over a link.
 fn ports(near: &str, link: u8) -> Vec<u16> {

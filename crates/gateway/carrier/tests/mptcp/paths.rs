@@ -118,10 +118,7 @@ impl Drop for Hosts {
 }
 
 /// Runs this in a network namespace, in a thread of its own: new threads and processes inherit it.
-pub fn run_in<T, F>(
-    host: &str,
-    run: impl FnOnce() -> F + Send + 'static,
-) -> std::thread::JoinHandle<T>
+fn run_in<T, F>(host: &str, run: impl FnOnce() -> F + Send + 'static) -> std::thread::JoinHandle<T>
 where
     T: Send + 'static,
     F: Future<Output = T>,
@@ -138,7 +135,7 @@ where
 }
 
 /// The configurations of both, between the hosts and over both links.
-pub fn configs_of_hosts() -> (Near, Far) {
+fn configs_of_hosts() -> (Near, Far) {
     let (mut near, mut far) = configs(Mptcp);
     far.listen = (Ipv4Addr::UNSPECIFIED, 4433).into();
     near.far = SocketAddr::from((Ipv4Addr::new(10, 0, 9, 9), 4433)).into();
