@@ -35,7 +35,7 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
     faults.extend(services.iter().filter_map(Service::fault));
     faults.extend(rules(near));
     faults.extend(limits(&near.limits));
-    faults.extend(fault(&near.limits, NEAR, near.tunnel.carrier));
+    faults.extend(fault(&near.limits, NEAR));
     faults.extend(operation(&near.operation));
     faults
 }
@@ -52,7 +52,7 @@ pub(super) fn far(far: &Far) -> Vec<Fault> {
     all.extend(listener_of_operation(&far.operation));
     faults.extend(listeners(&all));
     faults.extend(limits(&far.limits));
-    faults.extend(fault(&far.limits, FAR, far.tunnel.carrier));
+    faults.extend(fault(&far.limits, FAR));
     faults.extend(operation(&far.operation));
     faults
 }
@@ -305,7 +305,8 @@ pub(super) fn host_and_port(text: &str) -> Result<Destination, String> {
 /// its socket, and two with which `direct` sends.
 pub const NEAR: usize = 4;
 
-/// Most descriptors of a connection of `far`: a UDP association has a socket per family.
+/// Most descriptors of a connection of `far`: a UDP association has a socket per family, one of TCP has
+/// its socket and, over `mptcp`, its connection of the tunnel.
 pub const FAR: usize = 2;
 
 /// Descriptors of everything but connections: status page, listeners, handshakes, paths and
@@ -325,24 +326,18 @@ pub fn raise() {
     }
 }
 
-/// Fault of limits for which the process can't have enough descriptors: `each` a connection, one a
-/// query, and over `mptcp` the stream of either is another one.
-pub fn fault(limits: &Limits, each: usize, carrier: Carrier) -> Option<Fault> {
-    let stream = usize::from(carrier == Carrier::Mptcp);
-    let (each, query) = (each + stream, 1 + stream);
+/// Fault of limits for which the process can't have enough descriptors, `each` a connection.
+pub fn fault(limits: &Limits, each: usize) -> Option<Fault> {
     let allowed = getrlimit(Resource::Nofile).maximum?;
     let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
     let connections = limits.connections();
-    let rest = limits
-        .queries()
-        .saturating_mul(query)
-        .saturating_add(RESERVE);
+    let rest = limits.queries().saturating_add(RESERVE);
     let needed = connections.saturating_mul(each).saturating_add(rest);
     if needed <= allowed {
         return None;
     }
     // Queries have a quarter of the places of connections.
-    let fit = allowed.saturating_sub(RESERVE) * 4 / (each * 4 + query);
+    let fit = allowed.saturating_sub(RESERVE) * 4 / (each * 4 + 1);
     let smaller = if fit > 0 {
         format!(", or connections = {fit}")
     } else {
