@@ -2,13 +2,14 @@
 //! kernel has none or a middlebox strips it. Congestion control is the kernel's, by a program of
 //! `anabranch-kernel`; paths are opened by the kernel's path manager.
 //!
-//! **Each stream** (`link`) is a connection of its own, which the kernel bounds, orders and schedules
-//! by itself. `near` keeps some ready (`pool`): TCP and TLS are done, all paths have joined, and its
-//! key is proved. A path that is dead or late is cut for all of them at once (`maintain`).
+//! **Each stream** (`link`) is a connection of its own, which the kernel bounds, orders and
+//! schedules by itself. `near` keeps some ready (`pool`): TCP and TLS are done, all paths have
+//! joined, and its key is proved. A path that is dead or late is cut for all of them at once
+//! (`maintain`).
 //!
-//! **Datagrams** take the tunnel's first connection (`control`), in order: a lost segment, or one on
-//! a slow path, delays the datagrams behind it (head-of-line blocking). So near sends them over QUIC
-//! where it can.
+//! **Datagrams** take the tunnel's first connection (`control`), in order: a lost segment, or one
+//! on a slow path, delays the datagrams behind it (head-of-line blocking). So near sends them over
+//! QUIC where it can.
 
 use std::sync::Arc;
 use std::time::Duration;

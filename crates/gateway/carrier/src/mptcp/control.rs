@@ -1,5 +1,5 @@
-//! The first connection of a tunnel: it lives as long as the tunnel, and carries datagrams, signs of
-//! life and the reason of the end.
+//! The first connection of a tunnel: it lives as long as the tunnel, and carries datagrams, signs
+//! of life and the reason of the end.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;

@@ -26,8 +26,8 @@ mod links;
 /// Most connections of `near` that wait for their use.
 pub const MOST_IDLE: usize = 64;
 
-/// Shared state of a tunnel. Locks are taken in this order: `paths`, `links`, others; a holder takes
-/// only later ones, and drops no link.
+/// Shared state of a tunnel. Locks are taken in this order: `paths`, `links`, others; a holder
+/// takes only later ones, and drops no link.
 #[derive(Debug)]
 pub struct Core {
     pub is_near: bool,
@@ -166,8 +166,8 @@ impl Core {
         }
     }
 
-    /// Closes the tunnel, which the peer has closed: it ends or resets the connections of streams, too,
-    /// and all data before that can be read. Returns whether it was open.
+    /// Closes the tunnel, which the peer has closed: it ends or resets the connections of streams,
+    /// too, and all data before that can be read. Returns whether it was open.
     pub fn leave(&self, reason: impl Into<String>) -> bool {
         let closes = self.closed.send_if_modified(|closed| {
             let open = closed.is_none();
@@ -415,8 +415,8 @@ impl Core {
         drop(closed);
     }
 
-    /// Lets a connection carry its next stream: on `near` the next that is opened, so that those are
-    /// used whose windows are open.
+    /// Lets a connection carry its next stream: on `near` the next that is opened, so that those
+    /// are used whose windows are open.
     pub fn recycle(self: &Arc<Core>, link: Arc<Link>) {
         if self.is_near {
             self.idle.lock().push_front(link);

@@ -137,9 +137,9 @@ pub fn raise_limit(paths: usize) -> anyhow::Result<()> {
     run(&["limits", "set", "subflow", &paths.to_string()]).map(drop)
 }
 
-/// Settings of the whole namespace. The first makes the kernel send a path's outstanding data over the
-/// others, and leave the path, after one retransmission timeout without an acknowledgement instead of
-/// four; with the second, a connection that is used again keeps its congestion windows.
+/// Settings of the whole namespace. The first makes the kernel send a path's outstanding data over
+/// the others, and leave the path, after one retransmission timeout without an acknowledgement
+/// instead of four; with the second, a connection that is used again keeps its congestion windows.
 const SETTINGS: [(&str, &str); 2] = [
     ("net.mptcp.stale_loss_cnt", "1"),
     ("net.ipv4.tcp_slow_start_after_idle", "0"),

@@ -188,8 +188,8 @@ mod tests {
         }
     }
 
-    /// The frames of version 3, by hand: kind 1, stream 0, 13 bytes: version, 4096 streams, a window
-    /// of 65 536 bytes.
+    /// The frames of version 3, by hand: kind 1, stream 0, 13 bytes: version, 4096 streams, a
+    /// window of 65 536 bytes.
     #[test]
     fn both_ends_name_both_versions() {
         let old = b"\x01\0\0\0\0\0\x0d\x03\0\0\x10\0\0\0\0\0\0\x01\0\0";

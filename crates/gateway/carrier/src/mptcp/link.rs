@@ -36,8 +36,9 @@ const LOOKS: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(50
 const READ: usize = 0;
 const WRITTEN: usize = 1;
 
-/// Largest chunk, bytes: several TLS records, which the kernel takes at once and so sends over one path.
-/// What is beyond MPTCP_SEND_BURST_SIZE, 65 428 bytes with TLS' headers, might take another one.
+/// Largest chunk, bytes: several TLS records, which the kernel takes at once and so sends over one
+/// path. What is beyond MPTCP_SEND_BURST_SIZE, 65 428 bytes with TLS' headers, might take another
+/// one.
 const CHUNK: usize = 65_000;
 
 /// Size of a chunk's length, bytes.
@@ -133,8 +134,8 @@ impl Link {
         Poll::Ready(Ok(u16::from_be_bytes(*header).into()))
     }
 
-    /// Lets the connection carry another stream once both users have dropped the present one, if that
-    /// has ended.
+    /// Lets the connection carry another stream once both users have dropped the present one, if
+    /// that has ended.
     fn release(self: &Arc<Link>) {
         let is_last = self.dropped.fetch_add(1, Ordering::AcqRel) == 1;
         if is_last && self.is_over() {
@@ -189,8 +190,8 @@ impl Drop for Link {
     }
 }
 
-/// Both ends of the next stream of a connection. `begun` is the length of the first chunk, if that has
-/// arrived.
+/// Both ends of the next stream of a connection. `begun` is the length of the first chunk, if that
+/// has arrived.
 pub fn stream(link: &Arc<Link>, begun: Option<usize>) -> Stream {
     let halves = link.halves.iter();
     halves.for_each(|half| half.store(false, Ordering::Relaxed));

@@ -143,8 +143,8 @@ impl Paths {
         present.any(|subflow| subflow.open)
     }
 
-    /// Takes the kernel's state of the first connection; the other ones have these subflows, and those
-    /// that have ended had these.
+    /// Takes the kernel's state of the first connection; the other ones have these subflows, and
+    /// those that have ended had these.
     pub fn update(
         &mut self,
         first: Option<(bool, Vec<Subflow>)>,

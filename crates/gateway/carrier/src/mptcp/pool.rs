@@ -1,7 +1,7 @@
 //! Connections of `near` that have joined a tunnel and wait for their use, and their making.
 //!
-//! `far` has given the tunnel a token. `near` connects again, proves its key and sends the token, and
-//! `far` answers with a byte. Streams follow (`link`).
+//! `far` has given the tunnel a token. `near` connects again, proves its key and sends the token,
+//! and `far` answers with a byte. Streams follow (`link`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -24,8 +24,8 @@ use crate::keys::PublicKey;
 use crate::tls::Identity;
 use crate::{Condition, PathState};
 
-/// Fewest connections that wait for their use. The number doubles when a stream finds none, and halves
-/// after `CALM` without such a stream.
+/// Fewest connections that wait for their use. The number doubles when a stream finds none, and
+/// halves after `CALM` without such a stream.
 const SPARE: usize = 8;
 
 /// Time after which fewer connections wait.

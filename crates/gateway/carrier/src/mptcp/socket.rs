@@ -110,9 +110,9 @@ pub fn prepare<'s>(socket: impl Into<SockRef<'s>>) -> io::Result<()> {
     socket.set_tcp_nodelay(true)
 }
 
-/// Makes the receive buffer of a connection of Multipath TCP larger than Linux does, which enlarges it
-/// late, or never without timestamps. The send buffer stays Linux', two windows of each path: with a
-/// larger one, Linux assigns data to a slow path seconds before it can send it. Without
+/// Makes the receive buffer of a connection of Multipath TCP larger than Linux does, which enlarges
+/// it late, or never without timestamps. The send buffer stays Linux', two windows of each path:
+/// with a larger one, Linux assigns data to a slow path seconds before it can send it. Without
 /// CAP_NET_ADMIN, Linux sizes both.
 pub fn raise_receive_buffer(socket: &TcpStream) {
     /// Half of the buffer, bytes: Linux doubles it.

@@ -21,7 +21,8 @@ fn ports(near: &str, link: u8) -> Vec<u16> {
     ports.collect()
 }
 
-/// A subflow that is lost alone is not opened again by the kernel. The path works, as others have it.
+/// A subflow that is lost alone is not opened again by the kernel. The path works, as others have
+/// it.
 #[test]
 fn a_connection_that_lacks_a_path_is_used_last_and_is_replaced() {
     if !can_run() {

@@ -146,7 +146,8 @@ async fn a_tunnel_has_no_more_connections_than_far_allows() {
         .expect("a place is free");
 }
 
-/// Four places for two keys: the one with three connections that carry nothing loses one to the other.
+/// Four places for two keys: the one with three connections that carry nothing loses one to the
+/// other.
 #[tokio::test]
 async fn the_key_with_most_unused_connections_loses_one_if_there_is_no_place() {
     let trusted = Trusted::with(Limits {

@@ -24,8 +24,8 @@ use crate::network::{Network, Sink, Socket, Source};
 /// Buffer of a direction before its first read fills it, bytes.
 const FIRST_BUFFER: usize = 16 << 10;
 
-/// Largest buffer of a direction, bytes, unless the limit is lower: less than a chunk over Multipath TCP.
-/// More is not faster.
+/// Largest buffer of a direction, bytes, unless the limit is lower: less than a chunk over
+/// Multipath TCP. More is not faster.
 const MAX_BUFFER: usize = 60 << 10;
 
 /// A connection with a client or a server, which is reset when it is dropped before it is complete.
@@ -236,7 +236,7 @@ impl Direction<'_> {
                 read = source.read(&mut buffer) => read?,
                 error = sink_failed => return Err(error),
             };
-            // What has arrived is written at once: Multipath TCP may give each write another path.
+            // Writes all that has arrived at once: Multipath TCP may give each write another path.
             while n == buffer.len() && n < self.largest {
                 buffer.resize((2 * n).min(self.largest), 0);
                 match source.read(&mut buffer[n..]).now_or_never() {

@@ -70,9 +70,9 @@ fn lacked(link: &Link, wanted: &HashSet<IpAddr>) -> Vec<IpAddr> {
 }
 
 impl Core {
-    /// Closes the connections that wait for their use and lack a path that works, so that others are
-    /// opened. Returns the local addresses of such paths: the kernel has tried to open them once, and
-    /// nothing has returned.
+    /// Closes the connections that wait for their use and lack a path that works, so that others
+    /// are opened. Returns the local addresses of such paths: the kernel has tried to open them
+    /// once, and nothing has returned.
     pub fn close_lame(&self) -> HashSet<IpAddr> {
         let working = self.paths().working();
         let mut missing = HashSet::new();
@@ -223,7 +223,8 @@ impl Core {
     }
 
     /// Resets the connection that holds most in the kernel and has stalled, while all together hold
-    /// more than the tunnel's buffer; beyond twice as much also one that has not. Must be called every second.
+    /// more than the tunnel's buffer; beyond twice as much also one that has not. Must be called
+    /// every second.
     pub fn relieve(&self) {
         let (present, now) = (self.present(), Instant::now());
         let mut links = self.links.lock();
@@ -245,7 +246,7 @@ impl Core {
         }
         drop(links);
         let most = self.limits.tunnel_buffer_bytes as u64;
-        // Of a peer that wants to fill the memory none makes progress, and none has to wait.
+        // A peer that wants to fill the memory makes progress with none, and none has to wait.
         let patience = if sum > 2 * most {
             Duration::ZERO
         } else {
