@@ -57,11 +57,14 @@ impl Sending<'_> {
     /// Waits until its subflows have satisfied the condition for several round trips: just after a
     /// loss, alpha is off.
     fn wait_until_stable(&self, what: &str, holds: impl Fn(&[Subflow]) -> bool) {
-        let holds_now = |_| {
+        wait_until(what, || self.is_stable(&holds));
+    }
+
+    fn is_stable(&self, holds: impl Fn(&[Subflow]) -> bool) -> bool {
+        (0..6).all(|_| {
             thread::sleep(SEND_TIME / 30);
             holds(&self.subflows())
-        };
-        wait_until(what, || (0..6).all(holds_now));
+        })
     }
 }
 
@@ -162,10 +165,12 @@ fn coupling_follows_the_path_manager() {
     sending.wait_until_stable("it is coupled again", |of| {
         of.len() == 2 && !of[1].backup && is_coupled(&of[0])
     });
-    network.remove_endpoint(1);
-    sending.wait_until_stable("one is left", |of| of.len() == 1 && is_alone(&of[0]));
-    network.add_endpoint(1, "");
-    sending.wait_until_stable("a new one couples", |of| {
-        of.len() == 2 && is_coupled(&of[0])
+    // Linux 6.18 resets some subflows that join again, with `buffers=linux` as well: the receiver
+    // counts an invalid mapping (DSSNotMatching). No other joins before the endpoint is added anew.
+    wait_until("a new one couples", || {
+        network.remove_endpoint(1);
+        sending.wait_until_stable("one is left", |of| of.len() == 1 && is_alone(&of[0]));
+        network.add_endpoint(1, "");
+        (0..50).any(|_| sending.is_stable(|of| of.len() == 2 && is_coupled(&of[0])))
     });
 }
