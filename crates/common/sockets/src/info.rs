@@ -215,9 +215,25 @@ fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
 pub fn unsent_bytes(socket: &impl AsRawFd) -> io::Result<u64> {
     /// `SIOCOUTQNSD` of `linux/sockios.h`.
     const NOT_SENT: libc::Ioctl = 0x894B;
+    bytes(socket, NOT_SENT)
+}
+
+/// Data, and the end, that a TCP or Multipath TCP socket was given and the peer has not
+/// acknowledged, bytes.
+pub fn unacknowledged_bytes(socket: &impl AsRawFd) -> io::Result<u64> {
+    bytes(socket, libc::TIOCOUTQ)
+}
+
+/// Data that a TCP or Multipath TCP socket has received and nobody has read, bytes.
+pub fn unread_bytes(socket: &impl AsRawFd) -> io::Result<u64> {
+    bytes(socket, libc::FIONREAD)
+}
+
+/// Asks a socket for a number of bytes.
+fn bytes(socket: &impl AsRawFd, request: libc::Ioctl) -> io::Result<u64> {
     let mut bytes: libc::c_int = 0;
-    // SAFETY: the call writes one `int`, which outlives it.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), NOT_SENT, &raw mut bytes) };
+    // SAFETY: the requests above write one `int`, which outlives the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), request, &raw mut bytes) };
     if result < 0 {
         return Err(io::Error::last_os_error());
     }

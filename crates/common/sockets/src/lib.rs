@@ -4,4 +4,4 @@
 pub mod algorithms;
 mod info;
 
-pub use info::{Subflow, mptcp_info, tcp_info, unsent_bytes};
+pub use info::{Subflow, mptcp_info, tcp_info, unacknowledged_bytes, unread_bytes, unsent_bytes};

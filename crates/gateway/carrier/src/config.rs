@@ -105,8 +105,8 @@ impl Settings {
 pub struct Limits {
     /// Most streams that each side may have open.
     pub streams: usize,
-    /// Data buffered per direction of a stream, bytes.
-    pub buffer_bytes: usize,
+    /// Most streams of all peers of `far`, where each takes a descriptor.
+    pub streams_of_all: usize,
     /// Data buffered by one tunnel, bytes.
     pub tunnel_buffer_bytes: usize,
     /// Longest duration of a handshake that the other end has begun.
@@ -117,7 +117,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             streams: 4096,
-            buffer_bytes: 256 << 10,
+            streams_of_all: 1 << 16,
             tunnel_buffer_bytes: 64 << 20,
             handshake: Duration::from_secs(10),
         }

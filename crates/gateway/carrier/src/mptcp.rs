@@ -2,17 +2,14 @@
 //! kernel has none or a middlebox strips it. Congestion control is the kernel's, by a program of
 //! `anabranch-kernel`; paths are opened by the kernel's path manager.
 //!
-//! **A second connection** (`join`) of plain TCP carries what must not wait for bulk data, while
-//! its path works.
+//! **Each stream** (`link`) is a connection of its own, which the kernel bounds, orders and
+//! schedules by itself. `near` keeps some ready (`pool`): TCP and TLS are done, all paths have
+//! joined, and its key is proved. A path that is dead or late is cut for all of them at once
+//! (`maintain`).
 //!
-//! **Data that is unsent in the kernel** (`allowance`) has a limit of its own.
-//!
-//! **Streams** (`mux`) take turns of 4 kB each; a stream also takes turns that no other waits for.
-//! Their windows cover one to two seconds of their rates.
-//!
-//! **Datagrams** go before all streams, but share one ordered sequence of bytes with some of them:
-//! a lost segment, or one on a slow path, delays the datagrams behind it (head-of-line blocking).
-//! So near sends them over QUIC where it can.
+//! **Datagrams** take the tunnel's first connection (`control`), in order: a lost segment, or one
+//! on a slow path, delays the datagrams behind it (head-of-line blocking). So near sends them over
+//! QUIC where it can.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,35 +21,31 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use socket2::Protocol;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::failure::{self, End, KEY_REFUSED, Refused};
-use crate::supervisor::Supervisor;
 use crate::tls::{self, Identity};
 use crate::{Carried, Closed, NotSent, PathState, Stream, Tunnel, config, quic};
 
-mod allowance;
+mod control;
 mod core;
-mod driver;
 mod endpoints;
-mod join;
+pub mod frame;
 mod kappa;
+mod link;
 mod listener;
 mod maintain;
-pub mod mux;
 mod paths;
+mod pool;
 mod socket;
-mod stream;
 
 use core::Core;
 pub use endpoints::remove_all as remove_endpoints;
+use frame::Token;
 use kappa::Kappas;
 pub use listener::Listener;
-use mux::{Lane, Role};
 use paths::Paths;
-
-/// A connection with an authenticated peer.
-type Tls = tokio_rustls::TlsStream<driver::Socket>;
+use socket::Tls;
 
 /// Time for the TCP connection, the TLS handshake and the first messages on one path.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -104,25 +97,18 @@ async fn connect_over(
     path: &config::Path,
     rule: &str,
 ) -> anyhow::Result<Tunnel> {
-    // One path needs no Multipath TCP, of which a socket's limit of unsent data is not passed on.
-    let protocol = match used_paths(near) {
-        1 => Protocol::TCP,
-        _ => Protocol::MPTCP,
-    };
-    let (tls, socket) = connect_tls(near, identity, path, rule, protocol).await?;
+    let tls = connect_tls(near, identity, path, rule, protocol(near)).await?;
     let core = Core::new(
-        socket,
+        socket::of(&tls),
         rule,
-        (Role::Near, near.settings.limits),
-        Paths::near(&near.paths),
+        near.settings.limits,
+        (Paths::near(&near.paths), Token::default()),
         kappas(rule, &near.settings)?,
     );
     let established = establish(tls, core.clone(), Some(near.clone())).await;
     let tunnel = established.map_err(refused)?;
-    if used_paths(near) > 1 && !core.has_kappa() {
-        let joining = join::keep(near.clone(), identity.clone(), core.clone());
-        supervisor(&core).spawn(joining);
-    }
+    core.supervisor()
+        .spawn(pool::keep(near.clone(), identity.clone(), core));
     Ok(tunnel)
 }
 
@@ -130,35 +116,35 @@ async fn connect_over(
 /// reason.
 fn refused(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<Closed>() {
-        Ok(Closed(reason)) if reason == driver::CLOSED => anyhow!(KEY_REFUSED),
+        Ok(Closed(reason)) if reason == control::CLOSED => anyhow!(KEY_REFUSED),
         Ok(Closed(reason)) => anyhow!(reason),
         Err(error) => error,
     }
 }
 
-/// Connects over this path to `far`, which must accept the key. Returns the connection and a
-/// duplicate of its socket.
+/// Connects over this path to `far`, which must accept the key.
 async fn connect_tls(
     near: &config::Near,
     identity: &Arc<Identity>,
     path: &config::Path,
     rule: &str,
     protocol: Protocol,
-) -> anyhow::Result<(Tls, socket2::Socket)> {
+) -> anyhow::Result<Tls> {
     let (stream, _opened) = socket::connect(&near.far, path, rule, protocol).await?;
-    let socket = socket::duplicate(&stream)?;
     let connector = tokio_rustls::TlsConnector::from(Arc::new(identity.client()));
     let name = tls::SERVER_NAME.try_into().expect("a valid name");
-    let stream = driver::buffered(stream);
-    let tls = connector.connect(name, stream).await;
+    let tls = connector.connect(name, socket::buffered(stream)).await;
     let tls = tls.map_err(|error| anyhow!(failure::of_handshake(&error, End::Near)))?;
-    Ok((tls.into(), socket))
+    Ok(tls.into())
 }
 
-/// Number of paths that may carry data.
-fn used_paths(near: &config::Near) -> usize {
+/// Protocol of near's connections: one path needs no Multipath TCP.
+fn protocol(near: &config::Near) -> Protocol {
     let used = |path: &&config::Path| path.role != config::Role::Never;
-    near.paths.iter().filter(used).count()
+    match near.paths.iter().filter(used).count() {
+        1 => Protocol::TCP,
+        _ => Protocol::MPTCP,
+    }
 }
 
 /// Starts the tasks of a tunnel over this connection, on `near` also the one that opens paths, and
@@ -169,22 +155,13 @@ async fn establish(
     near: Option<config::Near>,
 ) -> anyhow::Result<Tunnel> {
     core.update_paths();
-    let tasks = supervisor(&core);
-    tasks.spawn(driver::run(tls, core.clone(), Lane::Bulk));
+    let tasks = core.supervisor();
+    tasks.spawn(control::run(tls, core.clone()));
     let handle = Handle(core.clone());
-    let established = |mux: &mut mux::Mux| mux.is_established().then_some(());
+    let established = |core: &Core| core.is_established().then_some(());
     core.wait(&core.changes.can_open, established).await?;
     tasks.spawn(maintain::maintain(core, near));
     Ok(Tunnel::new(handle))
-}
-
-/// The supervisor of this tunnel's tasks.
-fn supervisor(core: &Arc<Core>) -> Supervisor {
-    let closing = core.clone();
-    Supervisor::new(move |reason| {
-        closing.close(reason);
-        Lane::ALL.iter().for_each(|lane| closing.end(*lane));
-    })
 }
 
 /// Kappa of the rule's connections; `None` if the rule has none, or if kappa cannot be set and need
@@ -217,38 +194,26 @@ impl Carried for Handle {
     }
 
     fn open(&self) -> BoxFuture<'_, Result<Stream, Closed>> {
-        let core = &self.0;
-        let open = |mux: &mut mux::Mux| mux.open(Instant::now());
-        Box::pin(async move {
-            let id = core.wait(&core.changes.can_open, open).await?;
-            Ok(stream::new(id, core))
-        })
+        Box::pin(self.0.open())
     }
 
     fn accept(&self) -> BoxFuture<'_, Result<Stream, Closed>> {
-        let core = &self.0;
-        Box::pin(async move {
-            let id = core.wait(&core.changes.opened, mux::Mux::accept).await?;
-            Ok(stream::new(id, core))
-        })
+        Box::pin(self.0.wait(&self.0.changes.opened, Core::accept))
     }
 
     fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent> {
-        self.0.check().map_err(NotSent::Closed)?;
-        if datagram.len() > mux::LARGEST_DATAGRAM {
-            return Err(NotSent::TooLarge(mux::LARGEST_DATAGRAM));
-        }
-        self.0.mux(|mux| mux.send_datagram(datagram));
-        Ok(())
+        self.0.send_datagram(datagram)
     }
 
     fn datagrams_waiting_bytes(&self) -> usize {
-        self.0.mux(|mux| mux.datagrams_waiting_bytes())
+        self.0.datagrams_waiting_bytes()
     }
 
     fn receive_datagram(&self) -> BoxFuture<'_, Result<Bytes, Closed>> {
-        let core = &self.0;
-        Box::pin(core.wait(&core.changes.datagram, mux::Mux::receive_datagram))
+        Box::pin(
+            self.0
+                .wait(&self.0.changes.datagram, Core::receive_datagram),
+        )
     }
 
     fn closed(&self) -> BoxFuture<'_, Closed> {
@@ -273,7 +238,7 @@ impl Carried for Handle {
     }
 
     fn accepted_bytes(&self) -> u64 {
-        self.0.mux(|mux| mux.accepted_bytes())
+        self.0.accepted_bytes()
     }
 
     fn kappa(&self) -> Option<f64> {

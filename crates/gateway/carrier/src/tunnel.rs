@@ -42,7 +42,8 @@ pub trait Carried: fmt::Debug + Send + Sync {
     /// Carrier of the tunnel.
     fn carrier(&self) -> Carrier;
 
-    /// Opens a stream. Waits while the peer's limit of streams is reached.
+    /// Opens a stream, over `mptcp` on `near` alone. Waits while the peer's limit of streams is
+    /// reached.
     fn open(&self) -> BoxFuture<'_, Result<Stream, Closed>>;
 
     /// The next stream that the peer has opened.

@@ -44,8 +44,6 @@ const PERIOD: Duration = Duration::from_millis(500);
 pub struct Windows {
     /// Bytes that all windows may have beyond their [`FIRST`].
     budget: u64,
-    /// The largest window, bytes.
-    largest: u64,
     used: u64,
     /// Whether a window could not grow since streams were last reset.
     is_short: bool,
@@ -84,7 +82,6 @@ impl Windows {
     pub fn new(budget: u64) -> Windows {
         Windows {
             budget,
-            largest: LARGEST,
             used: 0,
             is_short: false,
             looked: None,
@@ -95,15 +92,6 @@ impl Windows {
     /// Changes the budget. Windows that exceed it together shrink as they are read.
     pub fn set_budget(&mut self, budget: u64) {
         self.budget = budget;
-    }
-
-    /// Windows of up to [`FURTHEST`], for a carrier that does not know how much waits for earlier
-    /// data.
-    pub fn in_order(budget: u64) -> Windows {
-        Windows {
-            largest: FURTHEST,
-            ..Windows::new(budget)
-        }
     }
 
     /// Adds a stream with a window of [`FIRST`] bytes.
@@ -126,7 +114,7 @@ impl Windows {
         let spare = self.budget.saturating_sub(others);
         window.read(read, now);
         let before = window.limit;
-        self.is_short |= !window.raise(read.ahead, spare, self.largest, now);
+        self.is_short |= !window.raise(read.ahead, spare, now);
         self.used = others + window.share();
         (window.limit > before).then_some(window.limit)
     }
@@ -197,13 +185,13 @@ impl Window {
     /// Raises the limit when an eighth of the window was used, by at most `spare` beyond [`FIRST`].
     /// Returns whether that is enough. A window that is raised so early grows faster than slow
     /// start.
-    fn raise(&mut self, ahead: u64, spare: u64, largest: u64, now: Instant) -> bool {
+    fn raise(&mut self, ahead: u64, spare: u64, now: Instant) -> bool {
         let left = (self.limit - self.taken).saturating_sub(ahead);
         if left > self.size / 8 * 7 {
             return true;
         }
         let wanted = match now.saturating_duration_since(self.raised) {
-            time if time < FAST => (2 * self.size).min(largest),
+            time if time < FAST => (2 * self.size).min(LARGEST),
             time if time < SLOW => self.size,
             _ => FIRST,
         };

@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anabranch_carrier::mptcp::mux;
 use anabranch_carrier::tls::SERVER_NAME;
-use anabranch_carrier::{Limits, Stream, Tunnel, quic};
+use anabranch_carrier::{Stream, Tunnel, quic};
 use noq::crypto::rustls::QuicClientConfig;
 use support::{A, PATIENCE, identities, near, pair_at, path};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -142,53 +141,4 @@ async fn a_peer_that_ignores_its_credit_fills_no_more_than_is_stated() {
         grown < most,
         "{grown} bytes, {most} are stated; {sent} were sent"
     );
-}
-
-#[tokio::test]
-async fn full_windows_over_mptcp_take_no_more_than_is_stated() {
-    windows_filled_byte_by_byte(10).await;
-}
-
-#[tokio::test]
-#[ignore = "slow: make test-all"]
-async fn full_windows_of_a_hundred_streams_take_no_more_than_is_stated() {
-    windows_filled_byte_by_byte(100).await;
-}
-
-/// A peer of the carrier `mptcp` with a key fills the windows of streams. The tunnel's buffer, also
-/// filled, is in proportion to their number.
-async fn windows_filled_byte_by_byte(streams: usize) {
-    let tunnel_buffer_bytes = streams * (4 << 20) / 100;
-    let _alone = ALONE.lock().await;
-    let limits = Limits {
-        streams,
-        buffer_bytes: 1 << 20,
-        tunnel_buffer_bytes,
-        ..Limits::default()
-    };
-    let now = tokio::time::Instant::now();
-    let [mut near, mut far] = [mux::Role::Near, mux::Role::Far].map(|it| mux::Mux::new(it, limits));
-    let mut hello = Vec::new();
-    far.transmit(mux::Lane::Bulk, &mut hello);
-    near.receive(mux::Lane::Bulk, &hello, now).expect("right");
-    let mut sent = Vec::with_capacity(1 << 21);
-    let before = settled().await;
-    for _ in 0..streams {
-        let id = near.open(now).expect("fewer than allowed");
-        near.transmit(mux::Lane::Bulk, &mut sent);
-        for position in 0..64 << 10 {
-            sent.extend([&[6], &id.to_be_bytes()[..], &[0, 1]].concat());
-            sent.extend(u64::to_be_bytes(position));
-            sent.push(b'!');
-        }
-        far.receive(mux::Lane::Bulk, &sent, now)
-            .expect("no more than the window");
-        sent.clear();
-    }
-    let grown = allocated() - before;
-    let most = 2 * streams * (64 << 10) + tunnel_buffer_bytes;
-    assert!(grown < most, "{grown} bytes, {most} are stated");
-    let beyond = [6, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0];
-    let refused = far.receive(mux::Lane::Bulk, &beyond, now);
-    assert!(refused.is_err_and(|reason| reason.contains("more in a stream than it may")));
 }

@@ -124,7 +124,7 @@ impl Tunnel {
             sets_kappa: self.itcp.is_some(),
             limits: carrier::Limits {
                 streams,
-                buffer_bytes: limits.buffer_bytes,
+                streams_of_all: limits.connections() + limits.queries() + HEADS,
                 tunnel_buffer_bytes: limits.tunnel_buffer_bytes,
                 handshake: Duration::from_secs_f64(limits.handshake_s),
             },

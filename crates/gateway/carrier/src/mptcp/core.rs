@@ -1,33 +1,60 @@
-//! Shared state of a tunnel's tasks: its end, its counters, its sockets.
+//! Shared state of a tunnel's tasks: its end, its connections, its datagrams, its counters.
 
+use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Waker;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
-use anabranch_sockets::{Subflow, mptcp_info, unsent_bytes};
+use anyhow::ensure;
+use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
-use socket2::Socket;
+use socket2::SockRef;
+use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
 
+use super::frame::{Frame, Hello, LARGEST_DATAGRAM, Token};
 use super::kappa::Kappas;
-use super::mux::{Lane, Mux, Role};
-use super::paths::{Paths, whole};
-use super::socket::raise_buffers;
-use crate::{Closed, Limits};
+use super::link::{self, Link};
+use super::paths::{Paths, subflows};
+use crate::supervisor::Supervisor;
+use crate::{Closed, Limits, NotSent, Stream};
+use links::{Links, Watched};
 
-/// Shared state of a tunnel. Locks are taken in this order: one of `sockets`, `paths`, `stalled`,
-/// `mux`. A holder of one takes only later ones, as `can_join` does, and never two sockets.
+mod links;
+
+/// Most connections of `near` that wait for their use.
+pub const MOST_IDLE: usize = 64;
+
+/// Shared state of a tunnel. Locks are taken in this order: `paths`, `links`, others; a holder
+/// takes only later ones, and drops no link.
 #[derive(Debug)]
 pub struct Core {
+    pub is_near: bool,
+    pub limits: Limits,
+    /// Token with which connections join.
+    pub token: Token,
     closed: watch::Sender<Option<Closed>>,
-    /// Whether the tasks of the tunnel have ended and its sockets are closed.
+    /// Cancelled when the tunnel is closed.
+    pub lost: CancellationToken,
+    /// Reason that the peer is told.
+    for_peer: Mutex<Option<String>>,
+    /// Whether the first connection has ended.
     ended: watch::Sender<bool>,
-    mux: Mutex<Mux>,
-    /// Notifications for tasks that open and accept streams and take datagrams.
+    /// The peer's first frame.
+    peer: Mutex<Option<Hello>>,
+    /// The first connection, until it has ended.
+    control: Mutex<Option<Arc<TcpStream>>>,
+    links: Mutex<Links>,
+    /// Connections of `near` that wait for their use.
+    idle: Mutex<VecDeque<Arc<Link>>>,
+    /// Streams of `near` that wait for a connection.
+    waiting: AtomicUsize,
+    /// Streams that the peer has opened and nobody has accepted.
+    opened: Mutex<VecDeque<Stream>>,
+    sending: Mutex<Datagrams>,
+    received: Mutex<Datagrams>,
     pub changes: Changes,
-    /// Duplicates of the sockets of both connections, for their options, until they are closed.
-    sockets: [Mutex<Option<Socket>>; 2],
     /// Congestion control, by its name in the kernel.
     rule: String,
     /// Whether the peer has an IPv4 address.
@@ -37,73 +64,85 @@ pub struct Core {
     kappas: Option<Kappas>,
     /// Bits of the kappa that was set last; 0 before.
     kappa: AtomicU64,
-    /// Path over which the second connection stalled last.
-    stalled: Mutex<Option<String>>,
+    accepted_bytes: AtomicU64,
 }
 
 /// Notifications of changes, each for one of the tasks that wait for it.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// A stream can be opened.
+    /// A connection waits for its use, or the first frame has arrived.
     pub can_open: Notify,
+    /// A connection is needed, or has ended.
+    pub needed: Notify,
     /// The peer has opened a stream.
     pub opened: Notify,
     /// A datagram was received.
     pub datagram: Notify,
+    /// A datagram is to be sent.
+    pub to_send: Notify,
+    /// The endpoints of the paths have been added.
+    pub prepared: Notify,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Link")
+    }
 }
 
 impl Core {
-    /// The state of a new tunnel over this socket.
+    /// The state of a new tunnel whose first connection has this socket.
     pub fn new(
-        socket: Socket,
+        socket: Arc<TcpStream>,
         rule: &str,
-        (role, limits): (Role, Limits),
-        paths: Paths,
+        limits: Limits,
+        (paths, token): (Paths, Token),
         kappas: Option<Kappas>,
     ) -> Arc<Core> {
-        raise_buffers(&socket);
-        let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket());
+        let peer = socket.peer_addr().ok();
         Arc::new(Core {
+            is_near: paths.is_near,
+            limits,
+            token,
+            closed: watch::Sender::new(None),
+            lost: CancellationToken::new(),
+            for_peer: Mutex::default(),
+            ended: watch::Sender::new(false),
+            peer: Mutex::default(),
+            control: Mutex::new(Some(socket)),
+            links: Mutex::default(),
+            idle: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            opened: Mutex::default(),
+            sending: Mutex::default(),
+            received: Mutex::default(),
+            changes: Changes::default(),
             rule: rule.to_owned(),
             is_ipv4: peer.is_none_or(|peer| peer.ip().to_canonical().is_ipv4()),
             paths: Mutex::new(paths),
             kappas,
             kappa: AtomicU64::new(0),
-            stalled: Mutex::new(None),
-            closed: watch::Sender::new(None),
-            ended: watch::Sender::new(false),
-            mux: Mutex::new(Mux::new(role, limits)),
-            changes: Changes::default(),
-            sockets: [Mutex::new(Some(socket)), Mutex::new(None)],
+            accepted_bytes: AtomicU64::new(0),
         })
     }
 
-    /// Calls `act` with the multiplexer, and wakes the tasks that can go on.
-    pub fn mux<R>(&self, act: impl FnOnce(&mut Mux) -> R) -> R {
-        let mut mux = self.mux.lock();
-        let result = act(&mut mux);
-        let events = mux.take_events();
-        drop(mux);
-        let changes = [
-            (events.can_open, &self.changes.can_open),
-            (events.opened, &self.changes.opened),
-            (events.datagram, &self.changes.datagram),
-        ];
-        for (_, change) in changes.iter().filter(|(happened, _)| *happened) {
-            change.notify_one();
-        }
-        events.woken.into_iter().for_each(Waker::wake);
-        result
+    /// The supervisor of the tunnel's tasks.
+    pub fn supervisor(self: &Arc<Core>) -> Supervisor {
+        let closing = self.clone();
+        Supervisor::new(move |reason| {
+            closing.close(reason);
+            closing.end();
+        })
     }
 
     /// Waits until `take` returns something, which it may after `change`.
     pub async fn wait<T>(
         &self,
         change: &Notify,
-        take: impl Fn(&mut Mux) -> Option<T>,
+        take: impl Fn(&Core) -> Option<T>,
     ) -> Result<T, Closed> {
         loop {
-            if let Some(taken) = self.mux(&take) {
+            if let Some(taken) = take(self) {
                 // There may be more, and others who wait.
                 change.notify_one();
                 return Ok(taken);
@@ -116,8 +155,20 @@ impl Core {
         }
     }
 
-    /// Closes the tunnel; the first reason counts.
+    /// Closes the tunnel; the first reason counts. Streams end with an error.
     pub fn close(&self, reason: impl Into<String>) {
+        if !self.leave(reason) {
+            return;
+        }
+        self.lost.cancel();
+        for (_, link) in self.present().iter().filter(|(_, link)| !link.is_over()) {
+            link.reset();
+        }
+    }
+
+    /// Closes the tunnel, which the peer has closed: it ends or resets the connections of streams,
+    /// too, and all data before that can be read. Returns whether it was open.
+    pub fn leave(&self, reason: impl Into<String>) -> bool {
         let closes = self.closed.send_if_modified(|closed| {
             let open = closed.is_none();
             if open {
@@ -128,13 +179,23 @@ impl Core {
         if closes {
             self.paths().end();
         }
-        self.mux(|mux| mux.close(None));
+        let idle = self.idle.lock().split_off(0);
+        let opened = self.opened.lock().split_off(0);
+        drop((idle, opened));
+        closes
     }
 
     /// Closes the tunnel and sends the peer the reason.
     pub fn close_by_user(&self, reason: &str) {
-        self.mux(|mux| mux.close(Some(reason)));
+        if self.check().is_ok() {
+            *self.for_peer.lock() = Some(reason.chars().take(1000).collect());
+        }
         self.close(reason);
+    }
+
+    /// Reason that the peer is to be told.
+    pub fn reason_for_peer(&self) -> Option<String> {
+        self.for_peer.lock().clone()
     }
 
     /// Checks that the tunnel is open.
@@ -150,31 +211,11 @@ impl Core {
         closed.expect("it was waited for")
     }
 
-    /// Whether a second connection may join.
-    pub fn can_join(&self) -> bool {
-        self.socket(Lane::Express).is_none() && self.mux(|mux| mux.can_join())
-    }
-
-    /// Adds the second connection. Returns `false` if it may not join.
-    pub fn join(&self, socket: Socket) -> bool {
-        let mut express = self.socket(Lane::Express);
-        let joins = express.is_none() && self.mux(Mux::join);
-        if joins {
-            *express = Some(socket);
-        }
-        joins
-    }
-
-    /// Closes this duplicate of a connection's socket; the other one is closed already.
-    pub fn end(&self, lane: Lane) {
-        drop(self.socket(lane).take());
-        let have_ended = Lane::ALL.iter().all(|lane| self.socket(*lane).is_none());
-        self.ended.send_replace(have_ended);
-    }
-
-    /// Socket of a connection, until it is closed.
-    pub fn socket(&self, lane: Lane) -> MutexGuard<'_, Option<Socket>> {
-        self.sockets[lane as usize].lock()
+    /// Records that the first connection is closed.
+    pub fn end(&self) {
+        self.update_paths();
+        drop(self.control.lock().take());
+        self.ended.send_replace(true);
     }
 
     /// Waits until the tunnel is closed and its reason is sent.
@@ -185,53 +226,236 @@ impl Core {
         closed
     }
 
-    /// Data that streams have accepted and that the kernel has not sent, bytes.
-    pub fn unsent_bytes(&self) -> u64 {
-        let in_kernel = Lane::ALL.map(|lane| {
-            let subflows = self.subflows(lane).unwrap_or_default();
-            self.unsent_in_kernel(lane, &subflows)
-        });
-        self.mux(|mux| mux.unsent_bytes()) + in_kernel.iter().sum::<u64>()
+    /// The first frame to the peer.
+    pub fn hello(&self) -> Frame {
+        Frame::Hello(Hello {
+            streams: u32::try_from(self.limits.streams).unwrap_or(u32::MAX),
+            token: self.token,
+        })
     }
 
-    /// Data of a connection that the kernel has not sent, in these subflows and before them, bytes.
-    pub fn unsent_in_kernel(&self, lane: Lane, subflows: &[Subflow]) -> u64 {
-        let in_subflows = subflows.iter().map(|subflow| u64::from(subflow.unsent));
-        let socket = self.socket(lane);
-        let before = socket.as_ref().map(unsent_bytes);
-        in_subflows.sum::<u64>() + before.and_then(Result::ok).unwrap_or(0)
+    /// Takes a frame.
+    ///
+    /// # Errors
+    /// The reason for which the tunnel ends.
+    pub fn receive(&self, frame: Frame) -> Result<(), String> {
+        let mut peer = self.peer.lock();
+        match frame {
+            Frame::Hello(_) if peer.is_some() => return Err("the peer has said HELLO twice".into()),
+            Frame::Hello(hello) => {
+                *peer = Some(hello);
+                self.changes.can_open.notify_one();
+            }
+            _ if peer.is_none() => return Err("the peer's first frame is no HELLO".into()),
+            Frame::Datagram(datagram) => {
+                self.received.lock().push(datagram);
+                self.changes.datagram.notify_one();
+            }
+            Frame::Alive => {}
+            Frame::Close(_) | Frame::Join(_) => return Err("a frame out of place".into()),
+        }
+        Ok(())
     }
 
-    /// Marks the path of the second connection, which has ended, as suspect.
-    pub fn stalled(&self, path: &str) {
-        *self.stalled.lock() = Some(path.to_owned());
+    /// Whether the peer's first frame was received.
+    pub fn is_established(&self) -> bool {
+        self.peer.lock().is_some()
     }
 
-    /// Takes the suspect path.
-    pub fn take_stalled(&self) -> Option<String> {
-        self.stalled.lock().take()
+    /// The token of the peer, once it is known.
+    pub fn invitation(&self) -> Option<Token> {
+        Some((*self.peer.lock())?.token)
     }
 
-    /// State of the second connection in the kernel, if there is one.
-    pub fn express(&self) -> Option<Subflow> {
-        let socket = self.socket(Lane::Express);
-        whole(socket.as_ref()?).ok()
+    /// Sends a datagram; the oldest ones go if there are too many.
+    pub fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent> {
+        self.check().map_err(NotSent::Closed)?;
+        if datagram.len() > LARGEST_DATAGRAM {
+            return Err(NotSent::TooLarge(LARGEST_DATAGRAM));
+        }
+        self.sending.lock().push(datagram);
+        self.changes.to_send.notify_one();
+        Ok(())
     }
 
-    /// Subflows of a connection; `None` if it does not use Multipath TCP, or is closed.
-    pub fn subflows(&self, lane: Lane) -> Option<Vec<Subflow>> {
-        let socket = self.socket(lane);
-        mptcp_info(socket.as_ref()?).ok()?
+    /// Waits for the next datagram to send. Cancel-safe.
+    pub async fn next_datagram(&self) -> Bytes {
+        loop {
+            if let Some(datagram) = self.sending.lock().pop() {
+                return datagram;
+            }
+            self.changes.to_send.notified().await;
+        }
     }
 
-    /// Sets the congestion control again: a route with `congctl` replaces that of a socket when it
-    /// connects or is accepted, and when a subflow is added.
-    pub fn choose_rule(&self) -> io::Result<()> {
-        let choose = |lane| match &*self.socket(lane) {
-            Some(socket) => socket.set_tcp_congestion(self.rule.as_bytes()),
-            None => Ok(()), // closed, or not there yet
+    /// Datagrams that wait to be sent, bytes.
+    pub fn datagrams_waiting_bytes(&self) -> usize {
+        self.sending.lock().bytes
+    }
+
+    /// The next datagram from the peer.
+    pub fn receive_datagram(&self) -> Option<Bytes> {
+        self.received.lock().pop()
+    }
+
+    /// Number of connections that may join beside those that have.
+    pub fn room(&self) -> usize {
+        let of_peer = match *self.peer.lock() {
+            Some(peer) if self.is_near => peer.streams as usize,
+            _ => usize::MAX,
         };
-        Lane::ALL.into_iter().try_for_each(choose)
+        let most = self.limits.streams.min(of_peer);
+        most.saturating_sub(self.joined())
+    }
+
+    /// Number of connections other than the first.
+    pub fn joined(&self) -> usize {
+        self.links.lock().present.len()
+    }
+
+    /// Takes a place for a connection. Returns its number.
+    ///
+    /// # Errors
+    /// If the tunnel is closed, or has as many as it may have.
+    pub fn enter(&self) -> anyhow::Result<u64> {
+        self.check()?;
+        ensure!(
+            self.room() > 0,
+            "the tunnel has as many connections as it may have"
+        );
+        let mut links = self.links.lock();
+        let number = links.next;
+        links.next += 1;
+        let watched = Watched {
+            link: Weak::new(),
+            lacks: None,
+            subflows: Vec::new(),
+            held: None,
+        };
+        links.present.insert(number, watched);
+        Ok(number)
+    }
+
+    /// Watches the connection that has this place.
+    pub fn watch(&self, number: u64, link: &Arc<Link>) {
+        if let Some(watched) = self.links.lock().present.get_mut(&number) {
+            watched.link = Arc::downgrade(link);
+        }
+        if let Err(error) = self.choose(&link.socket) {
+            tracing::debug!("congestion control of a connection: {error}");
+        }
+        if self.kappas.is_some() {
+            // I-TCP measures what waits, so the kernel takes as much as it can.
+            let _ = SockRef::from(&*link.socket).set_tcp_notsent_lowat(u32::MAX);
+        }
+        self.share_kappa();
+    }
+
+    /// Leaves the place of a connection that is about to be closed, if it has not left before.
+    pub fn retire(&self, number: u64, socket: Option<&Arc<TcpStream>>) {
+        let last = socket.and_then(|socket| subflows(socket).ok());
+        let mut links = self.links.lock();
+        let Some(watched) = links.present.remove(&number) else {
+            return;
+        };
+        let last = last.map(|(_, last)| last).filter(|last| !last.is_empty());
+        links.retired.extend(last.unwrap_or(watched.subflows));
+        drop(links);
+        self.changes.needed.notify_one();
+    }
+
+    /// A connection for a stream, if one waits for its use.
+    pub fn take(&self) -> Option<Stream> {
+        loop {
+            let link = self.next_idle();
+            self.changes.needed.notify_one();
+            let link = link?;
+            if link.is_fresh() {
+                return Some(link::stream(&link, None));
+            }
+        }
+    }
+
+    /// Waits for a connection for a stream.
+    pub async fn open(&self) -> Result<Stream, Closed> {
+        struct Waits<'a>(&'a AtomicUsize);
+        impl Drop for Waits<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        if !self.is_near {
+            return Err(Closed("over mptcp near opens streams".to_owned()));
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waits = Waits(&self.waiting);
+        self.wait(&self.changes.can_open, Core::take).await
+    }
+
+    /// Numbers of connections that wait for their use, and of streams that wait for one.
+    pub fn demand(&self) -> (usize, usize) {
+        (self.idle.lock().len(), self.waiting.load(Ordering::Relaxed))
+    }
+
+    /// Adds a connection that waits for its use.
+    pub fn keep(&self, link: Arc<Link>) {
+        self.idle.lock().push_back(link);
+        if self.check().is_err() {
+            drop(self.idle.lock().split_off(0));
+        }
+        self.changes.can_open.notify_one();
+    }
+
+    /// Closes the connections that have waited longest for their use, beyond this number.
+    pub fn keep_idle(&self, most: usize) {
+        let mut idle = self.idle.lock();
+        let most = most.min(idle.len());
+        let closed = idle.split_off(most);
+        drop(idle);
+        drop(closed);
+    }
+
+    /// Lets a connection carry its next stream: on `near` the next that is opened, so that those
+    /// are used whose windows are open.
+    pub fn recycle(self: &Arc<Core>, link: Arc<Link>) {
+        if self.is_near {
+            self.idle.lock().push_front(link);
+            let closed = self.check().is_err();
+            self.keep_idle(if closed { 0 } else { MOST_IDLE });
+            return self.changes.can_open.notify_one();
+        }
+        let core = self.clone();
+        self.supervisor().spawn(async move {
+            let lost = link.lost.clone();
+            if let Some(Ok(begun)) = lost.run_until_cancelled(link.begun()).await {
+                core.offer(link::stream(&link, Some(begun)));
+            }
+        });
+    }
+
+    /// Adds a stream that the peer has opened.
+    pub fn offer(&self, stream: Stream) {
+        self.opened.lock().push_back(stream);
+        if self.check().is_err() {
+            drop(self.opened.lock().split_off(0));
+        }
+        self.changes.opened.notify_one();
+    }
+
+    /// The next stream that the peer has opened.
+    pub fn accept(&self) -> Option<Stream> {
+        self.opened.lock().pop_front()
+    }
+
+    /// Counts data that a stream has accepted.
+    pub fn accepted(&self, bytes: usize) {
+        self.accepted_bytes
+            .fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Data that streams have accepted, bytes.
+    pub fn accepted_bytes(&self) -> u64 {
+        self.accepted_bytes.load(Ordering::Relaxed)
     }
 
     /// Congestion control, by its name in the kernel.
@@ -239,24 +463,23 @@ impl Core {
         &self.rule
     }
 
-    /// Whether the rule has a weight, which is that of one connection.
-    pub fn has_kappa(&self) -> bool {
-        self.kappas.is_some()
+    /// Sets the congestion control again: a route with `congctl` replaces that of a socket when it
+    /// connects or is accepted, and when a subflow is added.
+    fn choose(&self, socket: &TcpStream) -> io::Result<()> {
+        SockRef::from(socket).set_tcp_congestion(self.rule.as_bytes())
+    }
+
+    /// Sets the congestion control of the first connection again.
+    pub fn choose_rule(&self) -> io::Result<()> {
+        match &*self.control.lock() {
+            Some(socket) => self.choose(socket),
+            None => Ok(()), // closed
+        }
     }
 
     /// Paths as last read.
     pub fn paths(&self) -> MutexGuard<'_, Paths> {
         self.paths.lock()
-    }
-
-    /// Reads the state of the paths. Returns whether the tunnel uses Multipath TCP, `None` once
-    /// closed.
-    pub fn update_paths(&self) -> Option<bool> {
-        let express = self.express();
-        let socket = self.socket(Lane::Bulk);
-        let mut paths = self.paths();
-        paths.update(socket.as_ref()?, express);
-        paths.multipath
     }
 
     /// Kappa that was set last.
@@ -267,40 +490,38 @@ impl Core {
 
     /// Sets kappa of the rule, if it has one.
     pub fn set_kappa(&self, kappa: f64) {
-        let socket = self.socket(Lane::Bulk);
-        let (Some(kappas), Some(socket)) = (&self.kappas, socket.as_ref()) else {
-            return;
-        };
-        match socket.cookie().and_then(|cookie| kappas.set(cookie, kappa)) {
-            Ok(()) => self.kappa.store(kappa.to_bits(), Ordering::Relaxed),
-            Err(error) => tracing::warn!("setting the weight {kappa}: {error}"),
+        if self.kappas.is_some() {
+            self.kappa.store(kappa.to_bits(), Ordering::Relaxed);
+            self.share_kappa();
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::net::{TcpListener, TcpStream};
+/// Most datagrams that wait; then the oldest is discarded.
+const WAITING: usize = 256;
 
-    use super::*;
+/// Most bytes that wait.
+const WAITING_BYTES: usize = 1 << 20;
 
-    #[test]
-    fn the_rule_is_chosen_again_after_the_connection_has_lost_it() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("bound");
-        let socket = Socket::from(TcpStream::connect(address).expect("listening"));
-        let same = socket.try_clone().expect("a descriptor");
-        let rule_of = |socket: &Socket| {
-            let name = socket.tcp_congestion().expect("a name");
-            String::from_utf8(name).expect("ASCII")
-        };
-        let end = (Role::Far, Limits::default());
-        let core = Core::new(socket, "reno", end, Paths::far(), None);
-        // As a route with `congctl` does. Every kernel has these two.
-        same.set_tcp_congestion(b"cubic").expect("registered");
-        core.choose_rule().expect("registered");
-        assert_eq!(rule_of(&same).trim_end_matches('\0'), "reno");
-        core.end(Lane::Bulk);
-        core.choose_rule().expect("nothing to do");
+/// A queue that discards its oldest datagrams.
+#[derive(Debug, Default)]
+struct Datagrams {
+    queue: VecDeque<Bytes>,
+    bytes: usize,
+}
+
+impl Datagrams {
+    fn push(&mut self, datagram: Bytes) {
+        self.bytes += datagram.len();
+        self.queue.push_back(datagram);
+        while self.queue.len() > WAITING || self.bytes > WAITING_BYTES {
+            self.pop();
+        }
+    }
+
+    fn pop(&mut self) -> Option<Bytes> {
+        let datagram = self.queue.pop_front()?;
+        self.bytes -= datagram.len();
+        Some(datagram)
     }
 }

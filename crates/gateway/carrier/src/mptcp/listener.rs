@@ -5,18 +5,19 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail, ensure};
 use rustls::server::Acceptor;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 use tokio_rustls::LazyConfigAcceptor;
 
 use super::core::Core;
-use super::join::{self, Invitations};
-use super::mux::{self, Lane, Role};
+use super::frame::{Frame, HEADER, Hello};
 use super::paths::Paths;
-use super::{HANDSHAKE, Tls, Tunnel, driver, endpoints, establish, kappas, socket};
+use super::pool::{self, Invitations};
+use super::socket::{self, Tls};
+use super::{HANDSHAKE, Tunnel, endpoints, establish, kappas};
 use crate::config::{self, Live, Settings};
 use crate::failure::{self, End};
 use crate::handshakes::{Handshakes, Place, Stage};
@@ -54,7 +55,7 @@ impl Listener {
         if let Err(error) = endpoints::raise_limit(endpoints::MOST) {
             tracing::debug!("{error:#}: the number of paths is limited by it");
         }
-        endpoints::notice_dead_paths_early();
+        endpoints::apply_settings();
         let (sender, receiver) = mpsc::channel(1);
         let handshakes = Handshakes::new();
         let settings = Arc::new(Live::new(far.settings.clone()));
@@ -150,7 +151,7 @@ async fn accept_one(
     all: &AcceptAll,
     place: Place,
 ) -> anyhow::Result<Option<(Tunnel, PublicKey)>> {
-    let hello = LazyConfigAcceptor::new(Acceptor::default(), driver::buffered(stream));
+    let hello = LazyConfigAcceptor::new(Acceptor::default(), socket::buffered(stream));
     let hello = async {
         match hello.await {
             // A probe of a path, or of the port.
@@ -162,30 +163,59 @@ async fn accept_one(
         return Ok(None);
     };
     drop(place);
-    let socket = socket::duplicate(hello.io.get_ref())?;
-    socket::prepare(&socket)?;
+    socket::prepare(&*hello.io.get_ref().0)?;
     let established = async {
         let tls = hello.into_stream(Arc::new(all.identity.server()));
         let mut tls: Tls = tls.await.map_err(failed)?.into();
         let key = tls::peer_key(tls.get_ref().1.peer_certificates().unwrap_or_default())?;
         all.handshakes.proved(&key, peer);
-        let first = join::first_frame(&mut tls).await?;
-        if let Some(token) = mux::token_of(&first) {
-            all.invitations.join(&token, &key, tls, socket).await?;
-            return Ok(None);
-        }
         let settings = all.settings.get();
-        let kappas = kappas(&all.rule, &settings)?;
-        let end = (Role::Far, settings.limits);
-        let core = Core::new(socket, &all.rule, end, Paths::far(), kappas);
-        let received = core.mux(|mux| mux.receive(Lane::Bulk, &first, Instant::now()));
-        received.map_err(anyhow::Error::msg)?;
-        let tunnel = establish(tls, core.clone(), None).await?;
-        if !core.has_kappa() {
-            all.invitations.invite(&key, &core);
+        match first_frame(&mut tls).await? {
+            Frame::Join(token) => {
+                all.invitations.join(&token, &key, tls).await?;
+                Ok(None)
+            }
+            first => {
+                let kappas = kappas(&all.rule, &settings)?;
+                let (limits, paths) = (settings.limits, (Paths::far(), pool::token()));
+                let core = Core::new(socket::of(&tls), &all.rule, limits, paths, kappas);
+                core.receive(first).map_err(anyhow::Error::msg)?;
+                all.invitations.invite(&key, &core);
+                Ok(Some((establish(tls, core, None).await?, key)))
+            }
         }
-        Ok(Some((tunnel, key)))
     };
     let place = all.handshakes.enter(Stage::Key, peer);
     place.run(HANDSHAKE, established).await
+}
+
+/// Reads the frame with which a connection begins. A peer of another version is told this one.
+///
+/// # Errors
+/// If the connection ends, or this is no such frame.
+async fn first_frame(tls: &mut Tls) -> anyhow::Result<Frame> {
+    /// Largest body, bytes.
+    const LONGEST: usize = 64;
+    let mut frame = vec![0; HEADER];
+    let read = tls.read_exact(&mut frame).await;
+    read.context("the first frame")?;
+    let body = usize::from(u16::from_be_bytes([frame[HEADER - 2], frame[HEADER - 1]]));
+    ensure!(body <= LONGEST, "a first frame of {body} bytes");
+    frame.resize(HEADER + body, 0);
+    let read = tls.read_exact(&mut frame[HEADER..]).await;
+    read.context("the first frame")?;
+    match Frame::decode(&frame, true) {
+        Ok(frame) => Ok(frame),
+        Err(reason) => {
+            let hello = Frame::Hello(Hello {
+                streams: 0,
+                token: pool::token(),
+            });
+            tls.write_all(&hello.encode(false)).await?;
+            tls.shutdown().await?;
+            // It closes the connection when it has read the version.
+            let _ = tls.read(&mut [0; LONGEST]).await;
+            bail!(reason)
+        }
+    }
 }

@@ -23,6 +23,8 @@ use crate::config::{self, Role};
 
 /// Interval at which the state is read.
 const PERIOD: Duration = Duration::from_millis(100);
+/// Interval at which what the connections hold is compared with its limit.
+const RELIEVE: Duration = Duration::from_secs(1);
 /// Longest time of a connection without any path.
 const ALONE: Duration = Duration::from_secs(10);
 /// Time that endpoints stay after the end of the tunnel.
@@ -40,12 +42,17 @@ pub async fn maintain(core: Arc<Core>, near: Option<config::Near>) {
     let mut announced = false;
     let mut refused = false;
     let mut alone_since = None;
+    let mut relieved = Instant::now();
     while let Some(multipath) = core.update_paths() {
         if let Err(error) = core.choose_rule()
             && !refused
         {
             refused = true;
             tracing::warn!("the kernel refuses the tunnel's congestion control: {error}");
+        }
+        if relieved.elapsed() >= RELIEVE {
+            relieved = Instant::now();
+            core.relieve();
         }
         if core.paths().any_open() {
             alone_since = None;
@@ -59,7 +66,7 @@ pub async fn maintain(core: Arc<Core>, near: Option<config::Near>) {
                 tracing::warn!("the tunnel is plain TCP: it has one path");
             } else if multipath && near.is_some() {
                 kept = to_keep(&core);
-                endpoints::notice_dead_paths_early();
+                endpoints::apply_settings();
             }
         }
         if let Some(near) = near.as_ref().filter(|_| !kept.is_empty()) {
@@ -71,6 +78,7 @@ pub async fn maintain(core: Arc<Core>, near: Option<config::Near>) {
             }
             kept = act(&core, kept, actions).await;
         }
+        core.changes.prepared.notify_one();
         tokio::select! {
             () = sleep(PERIOD) => {}
             Some((index, answered)) = probes.next() => kept[index].probed(answered),
@@ -97,6 +105,7 @@ fn to_keep(core: &Core) -> Vec<Kept> {
 /// Actions that are due, with the indices of their paths.
 fn decide(core: &Core, kept: &mut [Kept], arrivals: &mut Arrivals) -> Vec<(usize, Do)> {
     let now = Instant::now();
+    let lacked = core.close_lame();
     let mut paths = core.paths();
     for row in paths.rows() {
         if let Some(interface) = &row.interface
@@ -112,19 +121,15 @@ fn decide(core: &Core, kept: &mut [Kept], arrivals: &mut Arrivals) -> Vec<(usize
     let received: Vec<_> = received
         .map(|state| (state.received_bytes, base_rtt(state)))
         .collect();
-    let mut suspected = arrivals.observe(&received, now);
-    let stalled = core.take_stalled();
-    suspected.extend(
-        states
-            .iter()
-            .position(|state| Some(&state.name) == stalled.as_ref()),
-    );
+    let suspected = arrivals.observe(&received, now);
     let working = paths.rows().iter().filter(|row| row.works()).count();
     let known = paths.rows().iter().zip(&states).enumerate();
     let known = known.map(|(index, (row, state))| Known {
         address: row.address,
         is_missing: row.is_missing(),
-        is_suspected: suspected.contains(&index) || row.has_timed_out(),
+        is_suspected: suspected.contains(&index)
+            || row.has_timed_out()
+            || row.address.is_some_and(|address| lacked.contains(&address)),
         others_work: working > usize::from(row.works()),
         base_rtt: base_rtt(state),
     });

@@ -3,15 +3,16 @@
 //! The kernel counts for each path that it opens. A path of the configuration may be opened several
 //! times in the life of a tunnel, and its counters are the sums.
 
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use anabranch_control::MAX_WINDOW;
 use anabranch_sockets::{Subflow, mptcp_info, tcp_info};
-use socket2::Socket;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 use super::endpoints::interface_of;
-use super::mux::Lane;
 use crate::config::{self, Role};
 use crate::{Condition, PathState};
 
@@ -26,7 +27,7 @@ const HEADERS_IPV6: u64 = 60;
 #[derive(Debug)]
 pub struct Paths {
     rows: Vec<Row>,
-    is_near: bool,
+    pub is_near: bool,
     /// Whether the connection is one of Multipath TCP; `None` until known.
     pub multipath: Option<bool>,
     has_ended: bool,
@@ -46,13 +47,21 @@ pub struct Row {
     /// Whether the address is configured; otherwise it is one of the interface's.
     pub is_fixed: bool,
     local: Option<IpAddr>,
-    /// Subflows of both connections. The second one is idle most of the time, so it does not show
-    /// whether the path works.
-    subflows: [Vec<Subflow>; 2],
+    /// Subflows of all connections.
+    subflows: HashMap<Ends, Subflow>,
     /// Counters of the subflows that are gone.
     past: Counters,
     condition: Condition,
     deaths: u64,
+    /// Time of the last death.
+    died: Option<Instant>,
+}
+
+/// Addresses and ports of a subflow, which tell it from all others.
+type Ends = (Option<SocketAddr>, Option<SocketAddr>);
+
+fn ends(subflow: &Subflow) -> Ends {
+    (subflow.local, subflow.remote)
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,20 +86,17 @@ impl Counters {
     }
 }
 
-/// The state of a connection of plain TCP.
-pub fn whole(socket: &Socket) -> io::Result<Subflow> {
-    Ok(Subflow {
-        local: socket.local_addr()?.as_socket(),
-        remote: socket.peer_addr()?.as_socket(),
+/// Whether a connection uses Multipath TCP, and the state of its subflows; one of plain TCP is one.
+pub fn subflows(socket: &TcpStream) -> io::Result<(bool, Vec<Subflow>)> {
+    if let Some(subflows) = mptcp_info(socket).unwrap_or(None) {
+        return Ok((true, subflows));
+    }
+    let whole = Subflow {
+        local: Some(socket.local_addr()?),
+        remote: Some(socket.peer_addr()?),
         ..tcp_info(socket)?
-    })
-}
-
-/// Whether a path works: it may be open although nothing returns over it.
-fn works(subflow: &Subflow) -> bool {
-    /// Successive timeouts without an acknowledgement after which a path does not work.
-    const TIMEOUTS: u8 = 2;
-    subflow.open && subflow.backoff < TIMEOUTS
+    };
+    Ok((false, vec![whole]))
 }
 
 impl Paths {
@@ -125,37 +131,43 @@ impl Paths {
         &mut self.rows
     }
 
+    /// Addresses of the paths that work.
+    pub fn working(&self) -> HashSet<IpAddr> {
+        let working = self.rows.iter().filter(|row| row.works());
+        working.filter_map(|row| row.address).collect()
+    }
+
     /// Whether any path is open, although it may be dead.
     pub fn any_open(&self) -> bool {
         let mut present = self.rows.iter().flat_map(Row::present);
         present.any(|subflow| subflow.open)
     }
 
-    /// Reads the kernel's state of the first connection; `express` is that of the second one.
-    pub fn update(&mut self, socket: &Socket, express: Option<Subflow>) {
-        let Ok(bulk) = self.subflows(socket) else {
-            return; // the tunnel is about to be closed
-        };
-        let bulk = bulk.into_iter().map(|subflow| (Lane::Bulk, subflow));
-        let express = express.into_iter().map(|subflow| (Lane::Express, subflow));
-        self.take(bulk.chain(express));
+    /// Takes the kernel's state of the first connection; the other ones have these subflows, and
+    /// those that have ended had these.
+    pub fn update(
+        &mut self,
+        first: Option<(bool, Vec<Subflow>)>,
+        mut others: Vec<Subflow>,
+        retired: &[Subflow],
+    ) {
+        for last in retired.iter().filter(|last| is_bound(last)) {
+            let index = self.index(last);
+            self.rows[index].retire(last);
+        }
+        if let Some((multipath, of_first)) = first {
+            self.multipath = Some(multipath);
+            others.extend(of_first);
+        }
+        self.take(others.into_iter());
     }
 
-    fn take(&mut self, subflows: impl Iterator<Item = (Lane, Subflow)>) {
-        let mut seen: Vec<[Vec<Subflow>; 2]> = vec![Default::default(); self.rows.len()];
-        // One that is not bound yet has no address.
-        let is_bound = |end: SocketAddr| !end.ip().is_unspecified();
-        for (lane, subflow) in subflows {
-            if ![subflow.local, subflow.remote]
-                .iter()
-                .flatten()
-                .all(|end| is_bound(*end))
-            {
-                continue;
-            }
+    fn take(&mut self, subflows: impl Iterator<Item = Subflow>) {
+        let mut seen: Vec<HashMap<Ends, Subflow>> = vec![HashMap::new(); self.rows.len()];
+        for subflow in subflows.filter(is_bound) {
             let index = self.index(&subflow);
-            seen.resize(self.rows.len(), Default::default());
-            seen[index][lane as usize].push(subflow);
+            seen.resize(self.rows.len(), HashMap::new());
+            seen[index].insert(ends(&subflow), subflow);
         }
         let multipath = self.multipath != Some(false);
         for (row, seen) in self.rows.iter_mut().zip(seen) {
@@ -164,15 +176,6 @@ impl Paths {
                 tracing::info!(path = row.name, "{change}");
             }
         }
-    }
-
-    fn subflows(&mut self, socket: &Socket) -> io::Result<Vec<Subflow>> {
-        let of_multipath = mptcp_info(socket).unwrap_or(None);
-        self.multipath = Some(of_multipath.is_some());
-        if let Some(subflows) = of_multipath {
-            return Ok(subflows);
-        }
-        Ok(vec![whole(socket)?])
     }
 
     /// Row of a subflow, which is added if there is none.
@@ -229,6 +232,7 @@ impl Row {
             past: Counters::default(),
             condition: Condition::Opening,
             deaths: 0,
+            died: None,
         }
     }
 
@@ -237,10 +241,34 @@ impl Row {
         is_used(self.condition) && !self.has_timed_out()
     }
 
-    /// Whether the data that this end sent last was not acknowledged in time.
+    /// Whether data that this end has sent was not acknowledged in time, and no other since.
     pub fn has_timed_out(&self) -> bool {
-        let mut present = self.present().iter();
-        present.any(|subflow| subflow.open && subflow.backoff > 0)
+        self.is_silent(1)
+    }
+
+    /// Whether nothing has returned over the path for a while, although a connection has waited for
+    /// so many timeouts in a row. Others that are idle do not show that it works.
+    fn is_silent(&self, timeouts: u8) -> bool {
+        const QUIET_MS: u32 = 150;
+        let open = || self.present().filter(|subflow| subflow.open);
+        let last_ms = open()
+            .map(|subflow| subflow.since_ack_ms.saturating_sub(subflow.rtt_us / 1000))
+            .min();
+        open().any(|it| it.backoff >= timeouts) && last_ms > Some(QUIET_MS)
+    }
+
+    /// Whether a connection has the path open, and has heard something over it since it died.
+    fn has_heard(&self) -> bool {
+        let died = self.died.filter(|_| self.condition == Condition::Dead);
+        let dead_ms = died.map_or(u128::MAX, |died| died.elapsed().as_millis());
+        let mut open = self.present().filter(|subflow| subflow.open);
+        open.any(|subflow| u128::from(subflow.since_ack_ms) <= dead_ms)
+    }
+
+    /// Takes the last state of a subflow of a connection that has ended.
+    fn retire(&mut self, last: &Subflow) {
+        self.subflows.remove(&ends(last));
+        self.past.add(last);
     }
 
     /// Endpoint of the path: address, interface, and whether it is a backup.
@@ -254,31 +282,32 @@ impl Row {
         matches!(self.condition, Condition::Opening | Condition::Dead)
     }
 
-    /// Subflows of the first connection.
-    fn present(&self) -> &[Subflow] {
-        &self.subflows[Lane::Bulk as usize]
+    /// Subflows of all connections.
+    fn present(&self) -> impl Iterator<Item = &Subflow> {
+        self.subflows.values()
     }
 
     /// Takes the kernel's report. Returns the change of the path, if it has opened or ended.
-    fn update(&mut self, seen: [Vec<Subflow>; 2], multipath: bool) -> Option<&'static str> {
-        for (subflows, seen) in self.subflows.iter_mut().zip(seen) {
-            for before in std::mem::replace(subflows, seen) {
-                let same = |now: &Subflow| (now.local, now.remote) == (before.local, before.remote);
-                if !subflows.iter().any(same) {
-                    self.past.add(&before);
-                }
+    fn update(&mut self, seen: HashMap<Ends, Subflow>, multipath: bool) -> Option<&'static str> {
+        /// Successive timeouts without an acknowledgement after which a path does not work.
+        const TIMEOUTS: u8 = 2;
+        for (ends, before) in std::mem::replace(&mut self.subflows, seen) {
+            if !self.subflows.contains_key(&ends) {
+                self.past.add(&before);
             }
         }
-        if let Some(local) = self.present().first().and_then(|subflow| subflow.local) {
+        let local = self.present().next().and_then(|subflow| subflow.local);
+        if let Some(local) = local {
             self.local = Some(local.ip().to_canonical());
         }
-        let works = self.present().iter().any(works);
+        // It may be open although nothing returns over it.
+        let works = self.has_heard() && !self.is_silent(TIMEOUTS);
         let was_used = is_used(self.condition);
         let condition = match self.role {
             Role::Available if works => Condition::Up,
             Role::Backup if works => Condition::Standby,
             // Plain TCP has one path only.
-            _ if !multipath && self.present().is_empty() => Condition::Off,
+            _ if !multipath && self.subflows.is_empty() => Condition::Off,
             Role::Never => Condition::Off,
             _ if was_used || self.condition == Condition::Dead => Condition::Dead,
             _ => Condition::Opening,
@@ -286,6 +315,9 @@ impl Row {
         let before = std::mem::replace(&mut self.condition, condition);
         let dies = was_used && condition == Condition::Dead;
         self.deaths += u64::from(dies);
+        if dies {
+            self.died = Some(Instant::now());
+        }
         match (was_used, is_used(condition)) {
             (true, false) if dies => Some("path dead: nothing returns over it"),
             (true, false) => Some("path closed: it is off"),
@@ -297,18 +329,19 @@ impl Row {
 
     fn state(&self) -> PathState {
         let mut counters = self.past;
-        let all = self.subflows.iter().flatten();
-        all.for_each(|subflow| counters.add(subflow));
-        let measured = self
-            .present()
-            .iter()
-            .find(|subflow| subflow.open && subflow.rtt_us > 0);
+        self.present().for_each(|subflow| counters.add(subflow));
+        let open = || self.present().filter(|subflow| subflow.open);
+        let measured = || open().filter(|subflow| subflow.rtt_us > 0);
         let seconds = |us: u32| f64::from(us) * 1e-6;
+        // The latest is that of the connection which has heard last.
+        let latest = measured().min_by_key(|subflow| subflow.since_ack_ms);
         // Unknown before the first sample: the largest number.
-        let base = measured.filter(|subflow| subflow.min_rtt_us < u32::MAX);
+        let base = measured().map(|subflow| subflow.min_rtt_us);
+        let base = base.min().filter(|base| *base < u32::MAX);
         let window = |subflow: &Subflow| f64::from(subflow.window).min(MAX_WINDOW);
-        let open = self.present().iter().filter(|subflow| subflow.open);
-        let mtu = open.clone().map(|subflow| subflow.path_mtu).max();
+        let carrying = open().filter(|subflow| subflow.in_flight > 0).map(window);
+        let carrying = carrying.reduce(|a, b| a + b);
+        let mtu = open().map(|subflow| subflow.path_mtu).max();
         PathState {
             name: self.name.clone(),
             condition: self.condition,
@@ -317,13 +350,19 @@ impl Row {
             received_bytes: counters.received_bytes,
             sent_packets: counters.sent_packets,
             lost_packets: counters.lost_packets,
-            rtt_s: measured.map(|subflow| seconds(subflow.rtt_us)),
-            base_rtt_s: base.map(|subflow| seconds(subflow.min_rtt_us)),
-            window_packets: open.map(window).sum(),
+            rtt_s: latest.map(|subflow| seconds(subflow.rtt_us)),
+            base_rtt_s: base.map(seconds),
+            window_packets: carrying.or(latest.map(window)).unwrap_or(0.0),
             mtu_bytes: mtu.unwrap_or(0),
             deaths: self.deaths,
         }
     }
+}
+
+/// Whether a subflow is bound: one that is not yet has no address.
+fn is_bound(subflow: &Subflow) -> bool {
+    let mut ends = [subflow.local, subflow.remote].into_iter().flatten();
+    ends.all(|end| !end.ip().is_unspecified())
 }
 
 /// Whether a path is open, and works.
@@ -347,51 +386,56 @@ mod tests {
         }
     }
 
+    fn all(subflows: &[Subflow]) -> HashMap<Ends, Subflow> {
+        subflows
+            .iter()
+            .map(|subflow| (ends(subflow), *subflow))
+            .collect()
+    }
+
     #[test]
     fn counters_of_a_path_include_its_earlier_subflows() {
         let mut row = Row::new("a".to_owned(), None);
-        row.update([vec![subflow([10, 0, 0, 1], 1, 5)], vec![]], true);
-        row.update([vec![subflow([10, 0, 0, 1], 1, 7)], vec![]], true);
+        row.update(all(&[subflow([10, 0, 0, 1], 1, 5)]), true);
+        row.update(all(&[subflow([10, 0, 0, 1], 1, 7)]), true);
         assert_eq!((row.state().sent_packets, row.state().deaths), (7, 0));
-        row.update([vec![], vec![]], true);
+        row.update(all(&[]), true);
         assert_eq!((row.condition, row.state().deaths), (Condition::Dead, 1));
-        row.update([vec![subflow([10, 0, 0, 1], 2, 1)], vec![]], true);
+        row.update(all(&[subflow([10, 0, 0, 1], 2, 1)]), true);
         assert_eq!(row.condition, Condition::Up);
-        // 7 + 1 segments of 1000 bytes and 40 of headers.
+        // The last state of a connection that has ended.
+        row.retire(&subflow([10, 0, 0, 1], 2, 3));
+        row.update(all(&[subflow([10, 0, 0, 1], 3, 1)]), true);
+        // 7 + 3 + 1 segments of 1000 bytes and 40 of headers.
         assert_eq!(
             (row.state().sent_packets, row.state().sent_bytes),
-            (8, 8 * 1040)
+            (11, 11 * 1040)
         );
     }
 
     #[test]
-    fn a_path_without_acknowledgements_is_dead() {
+    fn a_path_without_acknowledgements_is_dead_whatever_is_idle() {
         let mut row = Row::new("a".to_owned(), None);
         let healthy = subflow([10, 0, 0, 1], 1, 5);
-        row.update([vec![healthy], vec![]], true);
-        row.update(
-            [
-                vec![Subflow {
-                    backoff: 2,
-                    ..healthy
-                }],
-                vec![],
-            ],
-            true,
-        );
+        let silent = |backoff| Subflow {
+            backoff,
+            since_ack_ms: 700,
+            ..healthy
+        };
+        let idle = Subflow {
+            since_ack_ms: 9000,
+            ..subflow([10, 0, 0, 1], 2, 1)
+        };
+        row.update(all(&[healthy, idle]), true);
+        assert!(row.works());
+        row.update(all(&[silent(1), idle]), true);
+        assert!(row.has_timed_out() && row.condition == Condition::Up);
+        row.update(all(&[silent(2), idle]), true);
         assert_eq!((row.condition, row.deaths), (Condition::Dead, 1));
-        row.update(
-            [
-                vec![Subflow {
-                    backoff: 3,
-                    ..healthy
-                }],
-                vec![],
-            ],
-            true,
-        );
+        row.update(all(&[silent(3), idle]), true);
         assert_eq!(row.deaths, 1);
-        row.update([vec![healthy], vec![]], true);
+        // Another connection hears something: this one has lost segments.
+        row.update(all(&[silent(3), subflow([10, 0, 0, 1], 3, 5)]), true);
         assert_eq!(row.condition, Condition::Up);
     }
 
@@ -404,11 +448,7 @@ mod tests {
             remote: Some(([0, 0, 0, 0], 0).into()),
             ..bound
         };
-        paths.take(
-            [local, bound, remote]
-                .map(|it| (Lane::Bulk, it))
-                .into_iter(),
-        );
+        paths.take([local, bound, remote].into_iter());
         let states = paths.states();
         let names: Vec<&str> = states.iter().map(|state| &*state.name).collect();
         assert_eq!(names, ["10.0.9.9"]);
@@ -420,17 +460,18 @@ mod tests {
         let healthy = subflow([10, 0, 0, 1], 1, 5);
         let dead = Subflow {
             backoff: 2,
+            since_ack_ms: 700,
             ..healthy
         };
         let mut lines = Vec::new();
         for seen in [healthy, healthy, dead, dead, healthy, dead] {
-            lines.extend(row.update([vec![seen], vec![]], true));
+            lines.extend(row.update(all(&[seen]), true));
         }
         let end = "path dead: nothing returns over it";
         assert_eq!(lines, ["path opened", end, "path works again", end]);
         // Plain TCP has another path.
-        row.update([vec![healthy], vec![]], true);
-        let off = row.update([vec![], vec![]], false);
+        row.update(all(&[healthy]), true);
+        let off = row.update(all(&[]), false);
         assert_eq!(off, Some("path closed: it is off"));
     }
 

@@ -1,14 +1,17 @@
 //! Sockets of a tunnel: Multipath TCP, or TCP where the kernel has none.
 
-use std::io;
+use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as Task, Poll, ready};
 use std::time::Duration;
 
 use anabranch_sockets::{algorithms, mptcp_info};
 use anyhow::{Context, bail};
-use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_buffer_size_force};
-use socket2::{Domain, Protocol, Socket, Type};
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
@@ -93,32 +96,100 @@ fn open(domain: Domain, rule: &str, protocol: Protocol) -> anyhow::Result<Socket
 }
 
 /// Sets the options that are not inherited, or not by every kernel.
-pub fn prepare(socket: &Socket) -> io::Result<()> {
-    /// Data that the kernel takes before it can be sent, bytes. It takes no turns and may precede
-    /// datagrams.
-    const UNSENT: u32 = 32 << 10;
-    // For plain TCP; Multipath TCP has its limit in `allowance`.
+pub fn prepare<'s>(socket: impl Into<SockRef<'s>>) -> io::Result<()> {
+    /// Data that the kernel takes before it can be sent, bytes.
+    const UNSENT: u32 = 128 << 10;
+    // A peer that has vanished does not hold connections forever, nor does a NAT forget them soon.
+    let keep_alive = TcpKeepalive::new()
+        .with_time(Duration::from_secs(30))
+        .with_interval(Duration::from_secs(10))
+        .with_retries(3);
+    let socket = socket.into();
     let _ = socket.set_tcp_notsent_lowat(UNSENT);
+    let _ = socket.set_tcp_keepalive(&keep_alive);
     socket.set_tcp_nodelay(true)
 }
 
-/// Makes the buffers of a connection of Multipath TCP so large that they are no limit: `allowance`
-/// limits unsent data, and received data is read at once. Linux would take seconds to enlarge the
-/// receive buffer of a connection that was idle. Without CAP_NET_ADMIN, Linux sizes them.
-pub fn raise_buffers(socket: &Socket) {
-    /// Half of the send buffer, bytes: Linux doubles it.
-    const SEND: usize = 32 << 20;
-    /// Half of the receive buffer, bytes.
-    const RECEIVE: usize = 16 << 20;
+/// Makes the receive buffer of a connection of Multipath TCP larger than Linux does, which enlarges
+/// it late, or never without timestamps. The send buffer stays Linux', two windows of each path:
+/// with a larger one, Linux assigns data to a slow path seconds before it can send it. Without
+/// CAP_NET_ADMIN, Linux sizes both.
+pub fn raise_receive_buffer(socket: &TcpStream) {
+    /// Half of the buffer, bytes: Linux doubles it.
+    const BUFFER: usize = 8 << 20;
     if let Ok(Some(_)) = mptcp_info(socket) {
-        let _ = set_socket_send_buffer_size_force(socket, SEND);
-        let _ = set_socket_recv_buffer_size_force(socket, RECEIVE);
+        let _ = set_socket_recv_buffer_size_force(socket, BUFFER);
     }
 }
 
-/// A duplicate of the descriptor, for options.
-pub fn duplicate(stream: &TcpStream) -> io::Result<Socket> {
-    Ok(stream.as_fd().try_clone_to_owned()?.into())
+/// A socket below TLS, whose options others read and set meanwhile.
+#[derive(Debug)]
+pub struct Shared(pub Arc<TcpStream>);
+
+/// A connection with an authenticated peer.
+pub type Tls = tokio_rustls::TlsStream<BufReader<Shared>>;
+
+/// The socket of a connection.
+pub fn of(tls: &Tls) -> Arc<TcpStream> {
+    tls.get_ref().0.get_ref().0.clone()
+}
+
+/// Prepares a connected socket for TLS, which by itself reads 4096 bytes.
+pub fn buffered(stream: TcpStream) -> BufReader<Shared> {
+    const READ: usize = 64 << 10;
+    BufReader::with_capacity(READ, Shared(Arc::new(stream)))
+}
+
+impl AsyncRead for Shared {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Task<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.0.poll_read_ready(cx))?;
+            match self.0.try_read(buffer.initialize_unfilled()) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                read => return Poll::Ready(read.map(|bytes| buffer.advance(bytes))),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Shared {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Task<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Task<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.0.poll_write_ready(cx))?;
+            match self.0.try_write_vectored(parts) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                written => return Poll::Ready(written),
+            }
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Task<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Task<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(SockRef::from(&*self.0).shutdown(std::net::Shutdown::Write))
+    }
 }
 
 /// Name of the rule in the kernel.

@@ -1,8 +1,7 @@
 //! The carrier `mptcp`: over loopback without privileges, and over several paths as root.
 
+mod connections;
 mod join;
-mod mux;
 mod paths;
 mod queues;
 mod streams;
-mod turns;

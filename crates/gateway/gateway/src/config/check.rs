@@ -305,7 +305,8 @@ pub(super) fn host_and_port(text: &str) -> Result<Destination, String> {
 /// its socket, and two with which `direct` sends.
 pub const NEAR: usize = 4;
 
-/// Most descriptors of a connection of `far`: a UDP association has a socket per family.
+/// Most descriptors of a connection of `far`: a UDP association has a socket per family, one of TCP
+/// has its socket and, over `mptcp`, its connection of the tunnel.
 pub const FAR: usize = 2;
 
 /// Descriptors of everything but connections: status page, listeners, handshakes, paths and

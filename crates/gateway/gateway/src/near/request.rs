@@ -16,6 +16,9 @@ use crate::wire::{Head, Reply};
 /// Longest time to open a stream, while far has as many as it allows.
 const OPEN: Duration = Duration::from_secs(5);
 
+/// Time within which a tunnel is closed whose stream has failed because its peer was killed.
+const GRACE: Duration = Duration::from_millis(100);
+
 /// Failure to open a stream in a tunnel.
 pub enum Failure {
     /// The reply for the client.
@@ -40,8 +43,8 @@ pub async fn tunnel(
     })
 }
 
-/// Opens a stream over all paths, or over this one, sends its head and reads the answer. If the
-/// tunnel fails meanwhile, tries once more in the next one.
+/// Opens a stream over all paths, or over this one, sends its head and reads the answer. If it
+/// fails meanwhile, tries once more, in the next tunnel if the whole one has failed.
 ///
 /// # Errors
 /// The reply for the client, if far refuses, does not answer in time or there is no tunnel.
@@ -56,7 +59,11 @@ pub async fn request(
         match request_in(shared, &tunnel, head).await {
             Ok(stream) => return Ok(stream),
             Err(Failure::Refused(reply)) => return Err(reply),
-            Err(Failure::Lost) => lost = Some(tunnel),
+            // A connection that waited for its use may have ended alone.
+            Err(Failure::Lost) => {
+                let closed = timeout(GRACE, tunnel.closed()).await;
+                lost = closed.is_ok().then_some(tunnel);
+            }
         }
     }
     shared.counters.refused_no_tunnel.increment();

@@ -22,10 +22,11 @@ use crate::names::{RESOLVE, race};
 use crate::network::{Network, Sink, Socket, Source};
 
 /// Buffer of a direction before its first read fills it, bytes.
-const FIRST_BUFFER: usize = 8 << 10;
+const FIRST_BUFFER: usize = 16 << 10;
 
-/// Largest buffer of a direction, bytes, unless the limit is lower: more is not faster.
-const MAX_BUFFER: usize = 64 << 10;
+/// Largest buffer of a direction, bytes, unless the limit is lower: less than a chunk over
+/// Multipath TCP. More is not faster.
+const MAX_BUFFER: usize = 60 << 10;
 
 /// A connection with a client or a server, which is reset when it is dropped before it is complete.
 #[derive(Debug)]
@@ -230,11 +231,19 @@ impl Direction<'_> {
                 self.activity.half_closed.cancelled().await;
                 sink.failed().await
             };
-            let n = tokio::select! {
+            let mut n = tokio::select! {
                 biased;
                 read = source.read(&mut buffer) => read?,
                 error = sink_failed => return Err(error),
             };
+            // Writes all that has arrived at once: Multipath TCP may give each write another path.
+            while n == buffer.len() && n < self.largest {
+                buffer.resize((2 * n).min(self.largest), 0);
+                match source.read(&mut buffer[n..]).now_or_never() {
+                    Some(Ok(more)) => n += more,
+                    _ => break,
+                }
+            }
             let write = async {
                 if n == 0 {
                     self.activity.half_closed.cancel();
@@ -254,9 +263,6 @@ impl Direction<'_> {
                 return Ok(());
             }
             self.bytes.add(n as u64);
-            if n == buffer.len() && n < self.largest {
-                buffer.resize((2 * n).min(self.largest), 0);
-            }
         }
     }
 }
