@@ -45,7 +45,7 @@ mod socket;
 mod stream;
 
 use core::Core;
-pub use endpoints::remove_all as remove_endpoints;
+pub use endpoints::{reconcile as reconcile_endpoints, remove_all as remove_endpoints};
 use kappa::Kappas;
 pub use listener::Listener;
 use mux::{Lane, Role};

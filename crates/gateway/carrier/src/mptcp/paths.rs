@@ -322,6 +322,7 @@ impl Row {
             window_packets: open.map(window).sum(),
             mtu_bytes: mtu.unwrap_or(0),
             deaths: self.deaths,
+            ..PathState::default()
         }
     }
 }
