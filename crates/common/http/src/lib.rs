@@ -1,11 +1,15 @@
 //! HTTP/1.1 for a status page and metrics: GET of resources that no request changes.
 //!
-//! Clients are not trusted: [`CONNECTIONS`] and [`HEADERS`] bound what they occupy, and pages of
-//! other sites are refused, whether they rebind a name to this address or embed a resource.
+//! Clients are not trusted: [`CONNECTIONS`], [`HEADERS`] and [`ANSWER`] bound what they occupy, and
+//! pages of other sites are refused, whether they rebind a name to this address or embed a
+//! resource.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,7 +18,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue,
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue, ORIGIN,
     REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::server::conn::http1;
@@ -22,7 +26,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 pub use hyper::StatusCode;
@@ -33,6 +37,10 @@ pub const CONNECTIONS: usize = 64;
 
 /// Time limit of a client for the header of its request.
 pub const HEADERS: Duration = Duration::from_secs(5);
+
+/// Time limit of a client for its request and the answer, but for live events: each holds its
+/// answer until it has read it.
+pub const ANSWER: Duration = Duration::from_secs(30);
 
 /// The longest header of a request, bytes.
 const LONGEST_HEADER: usize = 16 << 10;
@@ -99,18 +107,26 @@ pub async fn serve(
 
 /// One request: an idle connection is worth nothing to a client of this host.
 async fn connection(stream: TcpStream, resource: impl Fn(&str) -> Answer) {
+    let is_live = Arc::new(AtomicBool::new(false));
+    let live = is_live.clone();
     let answered = service_fn(move |request| {
         let answer = guarded(&request, &resource);
+        let kind = answer.headers().get(CONTENT_TYPE);
+        live.store(kind.is_some_and(|kind| kind == EVENTS), Ordering::Relaxed);
         async { Ok::<_, Infallible>(answer) }
     });
-    // An error is the client's: it is gone, or too slow, or speaks no HTTP.
-    let _ = http1::Builder::new()
+    let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS)
         .max_buf_size(LONGEST_HEADER)
         .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), answered)
-        .await;
+        .serve_connection(TokioIo::new(stream), answered);
+    let mut serving = pin!(serving);
+    // An error is the client's: it is gone, or too slow, or speaks no HTTP.
+    let in_time = timeout(ANSWER, &mut serving).await.is_ok();
+    if !in_time && is_live.load(Ordering::Relaxed) {
+        let _ = serving.await;
+    }
 }
 
 /// Refuses requests that only pages of other sites make, and adds the security headers.
@@ -162,7 +178,18 @@ fn is_embedded_elsewhere<B>(request: &Request<B>) -> bool {
         found.is_some_and(|found| found == value)
     };
     let elsewhere = is("sec-fetch-site", "cross-site") || is("sec-fetch-site", "same-site");
-    elsewhere && !is("sec-fetch-dest", "document")
+    // Browsers send no such header to an address of a LAN over plain HTTP, but this one.
+    let own = request
+        .headers()
+        .get(HOST)
+        .and_then(|host| host.to_str().ok());
+    let is_other = |origin: &HeaderValue| {
+        let origin = origin.to_str().unwrap_or_default();
+        let (_, from) = origin.split_once("://").unwrap_or_default();
+        Some(from) != own
+    };
+    let has_other_origin = request.headers().get(ORIGIN).is_some_and(is_other);
+    has_other_origin || elsewhere && !is("sec-fetch-dest", "document")
 }
 
 #[cfg(test)]

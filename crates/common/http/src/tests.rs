@@ -2,7 +2,6 @@ use std::io::ErrorKind;
 
 use futures_util::stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::timeout;
 
 use super::*;
 
@@ -54,6 +53,31 @@ async fn idle_connections_keep_nobody_out_and_are_closed_above_the_limit() {
     };
     let waited = timeout(HEADERS / 2, bounded).await;
     waited.expect("not only the header's timeout closes them");
+}
+
+/// A reader that takes nothing holds its answer for a while; one of live events stays.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_its_answer_is_closed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let at = listener.local_addr().expect("bound");
+    tokio::spawn(serve(listener, |path| match path {
+        "/events" => events(stream::pending::<(&str, String)>()),
+        _ => answer(StatusCode::OK, "text/html", vec![b'x'; 50 << 20]),
+    }));
+    let open = async |path: &str| {
+        let mut stream = connect(at).await;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        stream
+    };
+    let (mut large, mut live) = (open("/").await, open("/events").await);
+    sleep(2 * ANSWER).await;
+    let mut all = Vec::new();
+    let _ = large.read_to_end(&mut all).await;
+    assert!(all.len() < 50 << 20, "{} bytes", all.len());
+    live.read_exact(&mut [0; 12]).await.expect("a head");
+    let more = timeout(ANSWER, live.read_to_end(&mut Vec::new())).await;
+    assert!(more.is_err(), "it goes on");
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,6 +136,15 @@ async fn what_only_other_sites_ask_for_is_refused() {
         ),
         ("GET / HTTP/1.0\r\nSec-Fetch-Site: same-origin", "200"),
         ("GET / HTTP/1.0\r\nSec-Fetch-Site: none", "200"),
+        (
+            "GET / HTTP/1.1\r\nHost: 10.0.0.1:80\r\nOrigin: http://evil.example",
+            "403",
+        ),
+        ("GET / HTTP/1.1\r\nHost: 10.0.0.1:80\r\nOrigin: null", "403"),
+        (
+            "GET / HTTP/1.1\r\nHost: 10.0.0.1:80\r\nOrigin: http://10.0.0.1:80",
+            "200",
+        ),
     ] {
         let answer = ask(at, request).await;
         assert_eq!(

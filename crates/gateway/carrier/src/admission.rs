@@ -24,6 +24,9 @@ const RESERVED: usize = PLACES / 4;
 /// Connections over QUIC that may be closing after a failed handshake; about 100 kB each.
 const CLOSING: usize = 512;
 
+/// The same, of addresses with a proved key.
+const CLOSING_KNOWN: usize = 128;
+
 /// Closing time of a connection that has measured no round-trip time: three PTOs (RFC 9000, section
 /// 10.2, and RFC 9002, section 6.2.2).
 const CLOSES: Duration = Duration::from_secs(3);
@@ -119,28 +122,48 @@ impl<T> Places<T> {
 }
 
 /// Connections that are closing after a failed handshake. Nothing ends them earlier, so their
-/// number limits how many may begin.
+/// number limits how many may begin. Addresses from which a key was proved have a limit of their
+/// own.
 #[derive(Debug, Default)]
-pub struct Closing(VecDeque<(Instant, IpNet)>);
+pub struct Closing(VecDeque<Failed>);
+
+#[derive(Debug)]
+struct Failed {
+    at: Instant,
+    source: IpNet,
+    is_known: bool,
+}
 
 impl Closing {
     /// Records that a handshake with this address has failed.
-    pub fn failed(&mut self, address: IpAddr, now: Instant) {
+    pub fn failed(&mut self, address: IpAddr, is_known: bool, now: Instant) {
         self.remove_closed(now);
-        self.0.push_back((now, Closing::source(address)));
+        self.0.push_back(Failed {
+            at: now,
+            source: Closing::source(address),
+            is_known,
+        });
+    }
+
+    /// Number of closing connections.
+    pub fn count(&mut self, now: Instant) -> usize {
+        self.remove_closed(now);
+        self.0.len()
     }
 
     /// Whether another handshake from this address may fail: its source has fewer closing
     /// connections than there is room for, so a single source leaves half of the room to others.
-    pub fn has_room(&mut self, address: IpAddr, now: Instant) -> bool {
+    pub fn has_room(&mut self, address: IpAddr, is_known: bool, now: Instant) -> bool {
         self.remove_closed(now);
         let source = Closing::source(address);
-        let own = self.0.iter().filter(|(_, other)| *other == source);
-        own.count() < CLOSING.saturating_sub(self.0.len())
+        let like = self.0.iter().filter(|failed| failed.is_known == is_known);
+        let own = like.clone().filter(|failed| failed.source == source);
+        let most = if is_known { CLOSING_KNOWN } else { CLOSING };
+        own.count() < most.saturating_sub(like.count())
     }
 
     fn remove_closed(&mut self, now: Instant) {
-        let is_closed = |(since, _): &(Instant, IpNet)| now.duration_since(*since) >= CLOSES;
+        let is_closed = |failed: &Failed| now.duration_since(failed.at) >= CLOSES;
         while self.0.front().is_some_and(is_closed) {
             self.0.pop_front();
         }
@@ -167,6 +190,11 @@ impl Known {
         if hosts.len() > ADDRESSES {
             hosts.pop_front();
         }
+    }
+
+    /// Forgets the keys that are not accepted any more.
+    pub fn retain(&mut self, accepts: impl Fn(&PublicKey) -> bool) {
+        self.0.retain(|key, _| accepts(key));
     }
 
     /// Whether a key was proved from this address.
@@ -332,14 +360,17 @@ mod tests {
                 let attacker = IpAddr::from((0x0a00_0000 + i % sources).to_be_bytes());
                 // 2000 per second.
                 let now = start + i * Duration::from_micros(500);
-                assert!(closing.has_room(near, now), "{sources} sources");
-                if closing.has_room(attacker, now) {
-                    closing.failed(attacker, now);
+                assert!(closing.has_room(near, false, now), "{sources} sources");
+                if closing.has_room(attacker, false, now) {
+                    closing.failed(attacker, false, now);
                 }
                 assert!(closing.0.len() <= CLOSING);
             }
             assert!(closing.0.len() >= CLOSING / 2, "{sources} sources");
-            assert!(closing.has_room(near, start + Duration::from_secs(13)));
+            // However many strangers fail, an address with a proved key has room.
+            let end = start + 8000 * Duration::from_micros(500);
+            assert!(closing.has_room(near, true, end));
+            assert!(closing.has_room(near, false, start + Duration::from_secs(13)));
             assert!(closing.0.is_empty());
         }
     }
@@ -357,6 +388,11 @@ mod tests {
         let of_key = (0..100).filter(|i| known.has(address(*i)));
         assert_eq!(of_key.count(), ADDRESSES);
         assert!(known.has(address(0)) && known.has(address(99)) && known.has(address(200)));
+        known.retain(|key| key == keys[0].public());
+        assert!(
+            known.has(address(0)) && !known.has(address(200)),
+            "it was withdrawn"
+        );
         // The same host at a socket of both families.
         let IpAddr::V4(mapped) = address(99) else {
             unreachable!()

@@ -10,7 +10,7 @@ use std::{error, fmt, io};
 use anyhow::anyhow;
 use rustls::{AlertDescription, CertificateError, Error, OtherError};
 
-use crate::config::Remote;
+use crate::config::{Path, Remote};
 use crate::keys::PublicKey;
 
 /// End that logs the words.
@@ -157,6 +157,47 @@ pub(crate) fn of_silence(protocol: &str, far: SocketAddr, patience: Duration) ->
     format!(
         "no answer from {far} over {protocol} in {patience:?}: far does not run there, or a \
          firewall drops {protocol} to port {port}"
+    )
+}
+
+/// Cause: a packet of a path to this address was not sent.
+pub(crate) fn of_path(error: &io::Error, path: &Path, far: SocketAddr) -> String {
+    let interface = path.interface.as_deref().unwrap_or_default();
+    match error.raw_os_error() {
+        Some(libc::ENODEV) => format!("this host has no interface {interface}"),
+        Some(libc::EADDRNOTAVAIL) => match path.address {
+            Some(address) => format!("this host has no address {address}"),
+            None => format!("interface {interface} has no address of far's family"),
+        },
+        Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN) => {
+            format!(
+                "no route to {} ({}): add one for this path",
+                far.ip(),
+                error.kind()
+            )
+        }
+        Some(libc::EMSGSIZE) => {
+            let headers = if far.is_ipv4() { 28 } else { 48 };
+            let least = 1200 + headers;
+            format!("its MTU is too small: QUIC takes packets of {least} bytes (RFC 9000, 14)")
+        }
+        _ => format!("nothing can be sent over it: {error}"),
+    }
+}
+
+/// Cause: nothing returns over a path from this address, although packets are sent.
+pub(crate) fn of_silent_path(path: &Path, far: SocketAddr) -> String {
+    let port = far.port();
+    let route = match (path.address, &path.interface) {
+        (Some(address), None) => format!(
+            "packets from {address} leave by another link (ip route get {} from {address}), ",
+            far.ip()
+        ),
+        _ => String::new(),
+    };
+    format!(
+        "no answer from {far}: {route}a portal or firewall drops UDP to port {port}, or packets \
+         of 1228 bytes do not pass"
     )
 }
 

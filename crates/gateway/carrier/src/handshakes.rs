@@ -1,5 +1,6 @@
 //! Handshakes with clients that have not proved a key yet, for both carriers.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +14,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::admission::{Closing, Known, Lines, PLACES, Places};
 use crate::keys::PublicKey;
 
-/// Number of taken places from which on clients must validate their addresses (RFC 9000, section
-/// 8.1).
+/// Number of taken places, or of connections that are closing after a failed handshake, from which
+/// on clients must validate their addresses (RFC 9000, section 8.1).
 const CROWD: usize = PLACES / 4;
 
 /// Handshakes of a listener.
@@ -31,6 +32,8 @@ struct State {
     known: Known,
     closing: Closing,
     lines: Lines,
+    /// Lines about the paths of each peer.
+    of_peers: HashMap<PublicKey, Arc<Mutex<crate::Lines>>>,
 }
 
 /// Stage of a handshake at `far`. Each stage has its own places.
@@ -60,6 +63,7 @@ impl Handshakes {
             known: Known::default(),
             closing: Closing::default(),
             lines: Lines::default(),
+            of_peers: HashMap::new(),
         };
         Arc::new(Handshakes {
             state: Mutex::new(state),
@@ -73,12 +77,15 @@ impl Handshakes {
 
     /// Whether clients must validate their addresses.
     pub fn is_crowded(&self) -> bool {
-        self.state().keys.taken() >= CROWD
+        let mut state = self.state();
+        state.keys.taken().max(state.closing.count(Instant::now())) >= CROWD
     }
 
     /// Whether a handshake over QUIC from this address may begin.
     pub fn has_room(&self, address: IpAddr) -> bool {
-        self.state().closing.has_room(address, Instant::now())
+        let mut state = self.state();
+        let is_known = state.known.has(address);
+        state.closing.has_room(address, is_known, Instant::now())
     }
 
     /// Takes a place, perhaps from another handshake.
@@ -102,6 +109,21 @@ impl Handshakes {
         self.state().known.proved(key, address);
     }
 
+    /// Forgets the addresses of keys that are not accepted any more.
+    pub fn forget(&self, accepts: impl Fn(&PublicKey) -> bool) {
+        let mut state = self.state();
+        state.known.retain(&accepts);
+        state.of_peers.retain(|key, _| accepts(key));
+    }
+
+    /// Lines in the log about the paths of a peer.
+    pub fn lines_of(&self, key: &PublicKey) -> Arc<Mutex<crate::Lines>> {
+        let mut state = self.state();
+        let lines = state.of_peers.entry(key.clone());
+        let new = || Arc::new(Mutex::new(crate::Lines::of_peer()));
+        lines.or_insert_with(new).clone()
+    }
+
     /// Counts a handshake that was not begun.
     pub fn ignored(&self) {
         self.failed.fetch_add(1, Ordering::Relaxed);
@@ -112,7 +134,8 @@ impl Handshakes {
         self.ignored();
         let now = Instant::now();
         let mut state = self.state();
-        state.closing.failed(address.ip(), now);
+        let is_known = state.known.has(address.ip());
+        state.closing.failed(address.ip(), is_known, now);
         let line = state.lines.failed(address.ip(), now);
         drop(state);
         if let Some(unlogged) = line {

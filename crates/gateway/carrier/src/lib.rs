@@ -104,6 +104,7 @@ mod config;
 mod failure;
 mod handshakes;
 pub mod keys;
+mod lines;
 pub mod mptcp;
 pub mod quic;
 pub mod socket;
@@ -116,6 +117,7 @@ pub use config::{
     BBR, Carrier, Far, LONGEST_NAME, Limits, Live, Near, Path, Remote, Role, Settings, is_name,
 };
 use keys::PublicKey;
+pub use lines::Lines;
 pub use quic::udp;
 use tls::Identity;
 pub(crate) use tunnel::printable;

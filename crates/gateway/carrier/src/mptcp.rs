@@ -40,7 +40,7 @@ mod pool;
 mod socket;
 
 use core::Core;
-pub use endpoints::remove_all as remove_endpoints;
+pub use endpoints::{reconcile as reconcile_endpoints, remove_all as remove_endpoints};
 use frame::Token;
 use kappa::Kappas;
 pub use listener::Listener;

@@ -16,7 +16,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use crate::config::{self, Carrier};
 use crate::supervisor::Supervisor;
 use crate::tls::Identity;
-use crate::{Carried, Closed, NotSent, PathState, Stream, Tunnel};
+use crate::{Carried, Closed, Lines, NotSent, PathState, Stream, Tunnel};
 
 mod account;
 mod connect;
@@ -110,8 +110,13 @@ impl Inner {
     }
 
     /// The end that has accepted.
-    async fn far(connection: Connection, limits: &config::Limits) -> Result<Inner, Closed> {
-        let followed = Arc::new(Mutex::new(Followed::new(connection.clone())));
+    async fn far(
+        connection: Connection,
+        limits: &config::Limits,
+        lines: Arc<Mutex<Lines>>,
+    ) -> Result<Inner, Closed> {
+        let followed = Followed::new(connection.clone(), lines);
+        let followed = Arc::new(Mutex::new(followed));
         let ends = Ends::Far(followed.clone());
         let inner = Inner::new(connection.clone(), limits, ends).await?;
         let (tasks, credit) = (&inner.tasks, inner.credit.clone());

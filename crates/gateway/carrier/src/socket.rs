@@ -4,12 +4,13 @@
 use std::collections::HashSet;
 use std::future::Future;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use if_addrs::get_if_addrs;
 use parking_lot::{Mutex, MutexGuard};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
@@ -111,6 +112,24 @@ pub async fn race<T, E, Attempt: Future<Output = Result<T, E>>>(
             Err(_) => {}
         }
     }
+}
+
+/// The first address of an interface that can reach the peer's family.
+pub fn address_of(interface: &str, ipv4: bool) -> Option<IpAddr> {
+    let usable = |address: &IpAddr| match address {
+        IpAddr::V4(_) => ipv4,
+        IpAddr::V6(v6) => !ipv4 && !v6.is_unicast_link_local(),
+    };
+    let own = get_if_addrs().into_iter().flatten();
+    let own = own.filter(|found| found.name == interface);
+    own.map(|found| found.ip()).find(usable)
+}
+
+/// The interface that has this address.
+pub fn interface_of(address: IpAddr) -> Option<String> {
+    let mut all = get_if_addrs().into_iter().flatten();
+    all.find(|found| found.ip() == address)
+        .map(|found| found.name)
 }
 
 #[cfg(test)]

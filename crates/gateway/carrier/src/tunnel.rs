@@ -146,6 +146,10 @@ pub trait Incoming: AsyncRead + Send + Unpin {
     /// Ready when the peer has reset the stream, also while received data is not read. Never ready
     /// once all data and the end have been received.
     fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error>;
+
+    /// Says whose data this is. Streams of the client that holds most are reset first when data
+    /// that is not read takes too much memory. Without effect where the kernel holds the data.
+    fn belongs_to(&mut self, _client: u64) {}
 }
 
 /// The direction of a stream to the peer.
@@ -221,8 +225,12 @@ pub struct PathState {
     pub name: String,
     /// Present condition.
     pub condition: Condition,
+    /// Reason for a condition in which it carries nothing, and what to do about it.
+    pub reason: Option<String>,
     /// Own address.
     pub local: Option<IpAddr>,
+    /// Interface that its packets leave by, as configured or as the own address says.
+    pub interface: Option<String>,
     /// Bytes sent, headers of datagrams or segments included as far as known.
     pub sent_bytes: u64,
     /// Bytes received, with the same headers as in `sent_bytes`.

@@ -2,8 +2,8 @@
 //!
 //! A stream has [`FIRST`] whatever the others do. A window grows with what its reader takes, from a
 //! budget of the tunnel. A stream that waits for data holds none and returns its part of the
-//! budget; one that is not read keeps its part, and is reset if the budget is used up and no other
-//! was stalled longer.
+//! budget; one that is not read keeps its part, and is reset if the budget is used up, its client
+//! holds more of it than others, and no other stream of this client was stalled longer.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
@@ -64,6 +64,7 @@ pub struct Read {
 
 #[derive(Debug)]
 struct Window {
+    client: u64,
     size: u64,
     /// Position up to which the peer may send.
     limit: u64,
@@ -97,6 +98,13 @@ impl Windows {
     /// Adds a stream with a window of [`FIRST`] bytes.
     pub fn open(&mut self, id: u64, now: Instant) {
         self.streams.insert(id, Window::new(now));
+    }
+
+    /// Says whose stream this is.
+    pub fn belongs_to(&mut self, id: u64, client: u64) {
+        if let Some(window) = self.streams.get_mut(&id) {
+            window.client = client;
+        }
     }
 
     /// Removes a stream.
@@ -145,7 +153,15 @@ impl Windows {
     }
 
     fn longest_stalled(&self, now: Instant, patience: Duration) -> Option<u64> {
-        let is_stalled = |it: &Window| !it.waits && it.share() > 0 && now >= it.moved.0 + patience;
+        let mut held: HashMap<u64, u64> = HashMap::new();
+        for window in self.streams.values() {
+            *held.entry(window.client).or_default() += window.share();
+        }
+        let most = held.values().max();
+        let is_stalled = |it: &Window| {
+            let is_of_most = held.get(&it.client) == most;
+            is_of_most && !it.waits && it.share() > 0 && now >= it.moved.0 + patience
+        };
         let stalled = self.streams.iter().filter(|(_, it)| is_stalled(it));
         let longest = stalled.min_by_key(|(id, it)| (it.moved.0, **id));
         longest.map(|(id, _)| *id)
@@ -155,6 +171,7 @@ impl Windows {
 impl Window {
     fn new(now: Instant) -> Window {
         Window {
+            client: 0,
             size: FIRST,
             limit: FIRST,
             taken: 0,
@@ -308,6 +325,45 @@ mod tests {
         now += SECOND;
         assert_eq!(windows.relieve(now), [2]);
         assert!(windows.used <= windows.budget);
+    }
+
+    #[test]
+    fn the_client_that_holds_most_gives_way() {
+        let mut now = Instant::now();
+        let mut windows = Windows::new(4 * LARGEST);
+        for id in 0..6 {
+            windows.open(id, now);
+        }
+        windows.belongs_to(0, 7);
+        // Reads all that the fifth may have.
+        let want = |windows: &mut Windows, now| {
+            let fifth = &windows.streams[&5];
+            let all = fifth.limit - fifth.taken;
+            windows.read(5, take(all), now);
+        };
+        // Client 7 has paused a download. Another has four, of which it reads a little.
+        grow(&mut windows, 0, 9, now);
+        for id in 1..5 {
+            grow(&mut windows, id, 9, now);
+        }
+        for _ in 0..4 {
+            now += 2 * SECOND;
+            for id in 1..5 {
+                windows.read(id, take(PROGRESS), now);
+            }
+            // A fifth one finds no room.
+            want(&mut windows, now);
+            want(&mut windows, now);
+            assert!(windows.is_short);
+            assert!(windows.relieve(now).iter().all(|id| *id != 0));
+        }
+        assert!(windows.streams.contains_key(&0));
+        // Once the other does not read, it loses a stream, although 0 was stalled longer.
+        now += 6 * SECOND;
+        want(&mut windows, now);
+        want(&mut windows, now);
+        let reset = windows.relieve(now);
+        assert!(!reset.is_empty() && !reset.contains(&0), "{reset:?}");
     }
 
     proptest! {

@@ -184,9 +184,10 @@ fn host_and_port<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Destinati
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Concurrent connections, UDP associations included. Without: 4096 on `near`, 8192 on `far`.
+    /// Concurrent connections, UDP associations and their sockets included. Without: 4096 on
+    /// `near`, 8192 on `far`.
     pub connections: Option<usize>,
-    /// Limit of the connections of one client address (`near`) or one key (`far`). Without: a
+    /// Limit of the connections of one client (`near`) or one key (`far`). Without: a
     /// quarter of `connections` on `near`, half of them on `far`.
     pub connections_per_client: Option<usize>,
     /// Tunnels of one key (`far`).
@@ -195,7 +196,7 @@ pub struct Limits {
     pub buffer_bytes: usize,
     /// Data buffered by one tunnel, bytes.
     pub tunnel_buffer_bytes: usize,
-    /// Largest rate of one client address (`near`) or one key (`far`), both directions, Mbit/s.
+    /// Largest rate of one client (`near`) or one key (`far`), both directions, Mbit/s.
     pub client_mbps: Option<f64>,
     /// Longest time of a client for its request, s.
     pub handshake_s: f64,
@@ -250,9 +251,16 @@ impl Limits {
         self.connections().div_ceil(4).max(FEW)
     }
 
-    /// Most DNS queries of one client at a time.
+    /// Most DNS queries of one client at a time: the part that it has of the connections.
     pub fn queries_per_client(&self) -> usize {
-        self.queries().div_ceil(4).max(FEW)
+        let part = self.connections_per_client().min(self.connections());
+        let queries = self.queries() * part / self.connections().max(1);
+        queries.max(FEW)
+    }
+
+    /// Most bytes of datagrams that wait in all queues; a datagram fits into it.
+    pub fn datagram_bytes(&self) -> usize {
+        self.tunnel_buffer_bytes.max(1 << 20)
     }
 
     /// Most streams that a peer may open in one tunnel, including those whose purpose is not known

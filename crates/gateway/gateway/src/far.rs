@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
-use tokio::time::interval;
+use tokio::time::{Instant, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
-use crate::carrier::{self, Listener, Stream, Tunnel};
+use crate::carrier::{self, Lines, Listener, Stream, Tunnel};
 use crate::config::destination::Destinations;
 use crate::config::difference::Differs;
 use crate::config::{self, Live};
@@ -21,6 +21,7 @@ use crate::gateway::Gateway;
 use crate::itcp;
 use crate::keys::PublicKey;
 use crate::names::Resolver;
+use crate::names::dns::Query;
 use crate::network::Network;
 use crate::tls::Identity;
 use crate::traffic::association::Associations;
@@ -57,6 +58,8 @@ struct Shared {
     network: Arc<dyn Network>,
     tunnels: Mutex<HashMap<u64, (PublicKey, Tunnel)>>,
     next_tunnel: AtomicU64,
+    /// Lines of each peer in the log.
+    lines: Mutex<HashMap<PublicKey, Lines>>,
     associations: Mutex<HashMap<PublicKey, Weak<Associations>>>,
     tasks: Tasks,
     /// Cancelled when no more tunnels and streams are accepted.
@@ -69,6 +72,8 @@ struct Session {
     number: u64,
     peer: PublicKey,
     associations: Arc<Associations>,
+    /// Whether another carrier of near was logged.
+    is_warned: AtomicBool,
 }
 
 impl Far {
@@ -112,6 +117,7 @@ impl Gateway for Far {
             counters,
             tunnels: Mutex::default(),
             next_tunnel: AtomicU64::new(0),
+            lines: Mutex::default(),
             associations: Mutex::default(),
             tasks: Tasks::default(),
             stopped: CancellationToken::new(),
@@ -183,6 +189,13 @@ impl Shared {
         let config = self.config();
         let own = config.tunnel.peer(peer).and_then(|it| it.allow.as_ref());
         own.unwrap_or(&config.allow).clone()
+    }
+
+    /// Whether this peer may ask for a name: with a list of its own for one that the list has.
+    fn may_ask(&self, peer: &PublicKey, query: &Query<'_>) -> bool {
+        let config = self.config();
+        let own = config.tunnel.peer(peer).and_then(|it| it.allow.as_ref());
+        own.is_none_or(|own| query.name().is_some_and(|name| own.names(&name)))
     }
 
     /// Associations with this peer, which all its tunnels share.
@@ -264,17 +277,18 @@ impl Shared {
             Ok(entry) => entry,
             Err(reason) => {
                 self.counters.tunnels_refused.increment();
-                debug!(%peer, "tunnel refused: {reason}");
+                self.log(&peer, number, &format!("tunnel refused: {reason}"));
                 return tunnel.close(&reason);
             }
         };
-        info!(tunnel = number, %peer, "tunnel established");
+        self.log(&peer, number, "tunnel established");
         let itcp = self.config().tunnel.itcp.clone();
         let session = Session {
             tunnel: tunnel.clone(),
             number,
             associations: self.associations(&peer),
-            peer,
+            peer: peer.clone(),
+            is_warned: AtomicBool::new(false),
         };
         tokio::select! {
             () = stream::accept(&self, session) => {}
@@ -282,7 +296,21 @@ impl Shared {
         }
         let reason = tunnel.closed().await;
         drop(entry);
-        info!(tunnel = number, "{reason}");
+        self.log(&peer, number, &reason.to_string());
+    }
+
+    /// Logs a tunnel's life. A peer cannot fill the log: it has some lines at once, and then one in
+    /// ten seconds.
+    fn log(&self, peer: &PublicKey, tunnel: u64, what: &str) {
+        let mut lines = self.lines.lock();
+        lines.retain(|key, _| key == peer || self.identity.accepts(key));
+        let of_peer = lines.entry(peer.clone());
+        let of_peer = of_peer.or_insert_with(Lines::of_peer);
+        match of_peer.count(Instant::now()) {
+            Some(0) => info!(tunnel, %peer, "{what}"),
+            Some(unlogged) => info!(tunnel, %peer, unlogged, "{what}"),
+            None => debug!(tunnel, %peer, "{what}"),
+        }
     }
 }
 

@@ -37,6 +37,10 @@ pub trait Gateway: Sized {
     async fn apply(&self, new: Self::Config) -> (Self::Config, Vec<String>);
     /// Established tunnels with their names.
     fn named_tunnels(&self) -> Vec<(String, Tunnel)>;
+    /// Tunnels that are not established, with the reason; one line each.
+    fn failures(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Waits until the gateway can no longer do its work. Returns the reason.
     async fn failed(&self) -> &anyhow::Error;
     /// Number of present connections.

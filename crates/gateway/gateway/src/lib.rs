@@ -14,6 +14,7 @@ pub mod names;
 pub mod near;
 pub mod network;
 pub mod operation;
+pub mod party;
 mod socket;
 pub mod traffic;
 pub mod wire;

@@ -1,16 +1,16 @@
 //! `near`: accepts local traffic and carries it to `far`, by the rules of its configuration.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::DropGuard;
 
-use crate::carrier::Tunnel;
-use crate::carrier::mptcp::remove_endpoints;
+use crate::carrier::mptcp::{reconcile_endpoints, remove_endpoints};
+use crate::carrier::{Lines, Tunnel};
 use crate::config::difference::Differs;
 use crate::config::{self, Live};
 use crate::counters::Counters;
@@ -20,11 +20,12 @@ use crate::network::Network;
 use crate::random;
 use crate::tls::Identity;
 use crate::traffic::association::Associations;
-use crate::traffic::limits::Limiter;
+use crate::traffic::limits::{self, Limiter};
 use crate::traffic::tasks::Tasks;
 
 mod caps;
 pub mod client;
+mod clients;
 mod connector;
 mod direct;
 mod dns;
@@ -38,8 +39,12 @@ mod udp;
 pub use connector::TunnelId;
 
 use caps::Carried;
+use clients::ClientId;
 use connector::Connector;
 use listener::Listeners;
+
+/// Permit of a client.
+type Permit = limits::Permit<ClientId>;
 
 /// A running `near`.
 #[derive(Debug)]
@@ -55,13 +60,17 @@ struct Shared {
     config: Live<config::Near>,
     identity: Arc<Identity>,
     counters: Arc<Counters>,
-    limiter: Arc<Limiter<IpAddr>>,
-    resolver: Arc<Resolver<IpAddr>>,
+    limiter: Arc<Limiter<ClientId>>,
+    resolver: Arc<Resolver<ClientId>>,
     network: Arc<dyn Network>,
     connectors: Mutex<BTreeMap<TunnelId, Arc<Connector>>>,
     carried: Carried,
     associations: Arc<Associations>,
     next_association: AtomicU32,
+    /// Whether far is of a version that does not tell near's clients apart.
+    far_is_old: AtomicBool,
+    /// Lines about datagrams that are dropped because of what their client has requested.
+    lines: Mutex<Lines>,
     tasks: Tasks,
 }
 
@@ -90,6 +99,10 @@ impl Gateway for Near {
         identity: Arc<Identity>,
         counters: Arc<Counters>,
     ) -> anyhow::Result<Near> {
+        if config.tunnel.carrier == config::Carrier::Mptcp {
+            let paths = config.paths.clone();
+            spawn_blocking(move || reconcile_endpoints(&paths)).await??;
+        }
         let associations = Associations::new(counters.clone());
         let shared = Arc::new(Shared {
             limiter: Limiter::new(&config.limits),
@@ -103,6 +116,8 @@ impl Gateway for Near {
             associations,
             // far knows the associations of an earlier process with this key until they end.
             next_association: AtomicU32::new(u32::from_ne_bytes(random())),
+            far_is_old: AtomicBool::new(false),
+            lines: Mutex::default(),
             tasks: Tasks::default(),
         });
         let closed = shared.tasks.closed().clone().drop_guard();
@@ -148,6 +163,15 @@ impl Gateway for Near {
         };
         let tunnels = self.tunnels().into_iter();
         tunnels.map(|(id, tunnel)| (name(id), tunnel)).collect()
+    }
+
+    fn failures(&self) -> Vec<String> {
+        let connectors = self.shared.connectors.lock();
+        let failures = connectors.iter().filter_map(|(id, connector)| {
+            let why = connector.failure()?;
+            Some(format!("{id}: {why}"))
+        });
+        failures.collect()
     }
 
     async fn failed(&self) -> &anyhow::Error {

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 pub(crate) use anabranch_carrier::socket::{Opened, bind_udp, canonical, connect, is_opened_here};
 use bytes::Bytes;
 use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 thread_local! {
@@ -14,12 +15,20 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; 1 << 16]);
 }
 
-/// Receives the next datagram, with its origin, an IPv4-mapped one as IPv4. Cancel-safe.
+/// Receives the next datagram, with its origin, an IPv4-mapped one as IPv4; or the error of the
+/// socket, such as one that ICMP has reported. Cancel-safe.
 pub(crate) async fn receive_from(
     socket: &tokio::net::UdpSocket,
 ) -> io::Result<(Bytes, SocketAddr)> {
     loop {
-        socket.readable().await?;
+        let ready = socket.ready(Interest::READABLE | Interest::ERROR).await?;
+        if ready.is_error() {
+            if let Some(error) = socket.take_error()? {
+                return Err(error);
+            }
+            let no_error = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+            let _ = socket.try_io(Interest::ERROR, no_error);
+        }
         let received: io::Result<_> = BUFFER.with_borrow_mut(|buffer| {
             let (n, from) = socket.try_recv_from(buffer)?;
             let from = SocketAddr::new(from.ip().to_canonical(), from.port());

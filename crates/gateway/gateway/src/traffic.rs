@@ -4,6 +4,7 @@ use std::time::Duration;
 
 pub mod association;
 pub mod limits;
+pub mod rate;
 pub mod relay;
 pub mod tasks;
 pub mod udp;

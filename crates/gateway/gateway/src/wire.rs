@@ -2,7 +2,8 @@
 //!
 //! | where | bytes |
 //! |---|---|
-//! | head of a stream | version 1, kind: 1 TCP, 2 UDP association, 3 DNS, 4 TCP but for networks |
+//! | head of a stream | version 2, near's number of the client, 4 bytes; or version 1 alone |
+//! | after it | kind: 1 TCP, 2 UDP association, 3 DNS, 4 TCP but for networks |
 //! | after kind TCP | destination; `far` answers with one byte and then relays |
 //! | after kind 4 | networks in which no address of the destination may be, then as kind TCP |
 //! | networks | number, 1 byte; each: length of the prefix, 1 byte, address as in a destination |
@@ -29,7 +30,9 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use ipnet::IpNet;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-const VERSION: u8 = 1;
+/// Version of a head without a client.
+const NO_CLIENT: u8 = 1;
+const CLIENT: u8 = 2;
 const TCP: u8 = 1;
 const UDP: u8 = 2;
 const DNS: u8 = 3;
@@ -81,10 +84,16 @@ impl Head {
     /// Most networks of a head.
     pub const MAX_NETWORKS: usize = 255;
 
-    /// The head's bytes.
-    pub fn encode(&self) -> BytesMut {
+    /// The head's bytes, for this client of near.
+    pub fn encode(&self, client: Option<u32>) -> BytesMut {
         let mut out = BytesMut::new();
-        out.put_u8(VERSION);
+        match client {
+            Some(client) => {
+                out.put_u8(CLIENT);
+                out.put_u32(client);
+            }
+            None => out.put_u8(NO_CLIENT),
+        }
         match self {
             Head::Tcp(destination, networks) => {
                 out.put_u8(if networks.is_empty() { TCP } else { TCP_BUT });
@@ -100,14 +109,20 @@ impl Head {
         out
     }
 
-    /// Reads a head, and no byte beyond it.
+    /// Reads a head, and no byte beyond it. Returns the number of near's client, too.
     ///
     /// # Errors
     /// `InvalidData` with [`Malformed`] if it is none; errors of the reader.
-    pub async fn read(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Head> {
-        if reader.read_u8().await? != VERSION {
-            return Err(Malformed("unknown version").into());
-        }
+    pub async fn read(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<(Head, Option<u32>)> {
+        let client = match reader.read_u8().await? {
+            NO_CLIENT => None,
+            CLIENT => Some(reader.read_u32().await?),
+            _ => return Err(Malformed("unknown version").into()),
+        };
+        Ok((Head::read_kind(reader).await?, client))
+    }
+
+    async fn read_kind(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Head> {
         match reader.read_u8().await? {
             TCP => Ok(Head::Tcp(Destination::read(reader).await?, Vec::new())),
             TCP_BUT => {

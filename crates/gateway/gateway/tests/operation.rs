@@ -98,8 +98,8 @@ fn the_gateway_raises_its_limit_of_descriptors() {
 fn limits_that_need_more_descriptors_than_the_process_may_have_are_refused() {
     let pair = Pair::start(1.0);
     let folder = pair.folder.path();
-    // Queries have a quarter of the places of connections.
-    let (near, far) = (4 * 4096 + 1024 + 512, 2 * 8192 + 2048 + 512);
+    // Two for each place, one for each query, and a reserve.
+    let (near, far) = (2 * 4096 + 1024 + 1024, 2 * 8192 + 2048 + 1024);
     for (file, needed) in [("near.toml", near), ("far.toml", far)] {
         let done = run(&mut after("ulimit -n 1024", &["check", file], folder));
         assert_eq!(done.status.code(), Some(2), "{}", text(&done.stderr));

@@ -3,7 +3,7 @@
 
 // The file finds these names here instead of the library's and of the crate parking_lot.
 extern crate self as parking_lot;
-use anabranch_gateway::config;
+use anabranch_gateway::{carrier, config, party};
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,8 +12,16 @@ use shuttle::thread;
 #[allow(dead_code)]
 #[path = "../src/traffic/limits.rs"]
 mod limits;
+#[allow(dead_code)]
+#[path = "../src/traffic/rate.rs"]
+mod rate;
 
-use limits::{Limiter, Purpose};
+use limits::{Limiter, Party, Purpose};
+
+/// A client.
+fn of_client(owner: u32) -> Party<u32> {
+    Party { owner, part: 0 }
+}
 
 /// Mutex with the interface of parking_lot's.
 #[derive(Debug)]
@@ -57,7 +65,8 @@ fn no_schedule_exceeds_the_limits_and_all_places_come_back() {
                 let (limiter, admitted) = (limiter.clone(), admitted.clone());
                 thread::spawn(move || {
                     for _ in 0..2 {
-                        let Some(permit) = limiter.admit(Purpose::Connection, &client) else {
+                        let Some(permit) = limiter.admit(Purpose::Connection, &of_client(client))
+                        else {
                             continue;
                         };
                         let own = &admitted[client as usize];
@@ -72,7 +81,7 @@ fn no_schedule_exceeds_the_limits_and_all_places_come_back() {
         threads.into_iter().for_each(|it| it.join().expect("ran"));
         assert_eq!(limiter.active(), 0);
         let permits: Vec<_> = (0..4)
-            .filter_map(|client| limiter.admit(Purpose::Connection, &client))
+            .filter_map(|client| limiter.admit(Purpose::Connection, &of_client(client)))
             .collect();
         assert_eq!(permits.len(), 3);
     });
@@ -85,7 +94,7 @@ fn after_a_reload_nobody_is_admitted_by_the_old_limits() {
         let limiter = Limiter::<u32>::new(&of(3, 3));
         let threads = [1, 2].map(|client| {
             let limiter = limiter.clone();
-            thread::spawn(move || limiter.admit(Purpose::Connection, &client))
+            thread::spawn(move || limiter.admit(Purpose::Connection, &of_client(client)))
         });
         let slower = config::Limits {
             client_mbps: Some(8.0),
@@ -96,7 +105,7 @@ fn after_a_reload_nobody_is_admitted_by_the_old_limits() {
         let permits = threads.map(|thread| thread.join().expect("ran"));
         assert!(limiter.active() <= before.max(1));
         for permit in permits.iter().flatten() {
-            let rate = format!("{:?}", permit.rate);
+            let rate = format!("{:?}", permit.flow);
             assert!(rate.contains("Some(1000000.0)"), "{rate}");
         }
     });

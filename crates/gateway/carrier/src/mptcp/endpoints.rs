@@ -1,15 +1,18 @@
 //! Endpoints of the kernel's path manager: the addresses from which it opens further paths. They
 //! belong to the network namespace, so this adds what is missing and removes only what it added.
 //! Endpoints that it finds are the operator's, or were left behind by a process that was killed.
+//! One that is not as the path's configuration says is replaced: as no backup it would cost money.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::IpAddr;
 use std::process::{Command, Output};
+use std::{fmt, io};
 
 use anyhow::{Context, bail, ensure};
-use if_addrs::get_if_addrs;
 use parking_lot::Mutex;
+
+use crate::config::{Path, Role};
+pub use crate::socket::{address_of, interface_of};
 
 /// Endpoints that this process has added, with the number of tunnels that use each.
 static ADDED: Mutex<BTreeMap<IpAddr, usize>> = Mutex::new(BTreeMap::new());
@@ -44,11 +47,16 @@ impl Endpoint {
         if let Some(users) = added.get_mut(&address) {
             *users += 1;
             endpoint.own = true;
-        } else if find(address)?.is_none() {
-            endpoint.create()?;
-            added.insert(address, 1);
-            endpoint.own = true;
+            return Ok(endpoint);
         }
+        match find(address)? {
+            Some(found) if found.is(interface, backup) => return Ok(endpoint),
+            Some(found) => found.replace(interface, backup)?,
+            None => {}
+        }
+        endpoint.create()?;
+        added.insert(address, 1);
+        endpoint.own = true;
         Ok(endpoint)
     }
 
@@ -84,6 +92,43 @@ impl Endpoint {
         arguments.extend(self.backup.then_some("backup"));
         run(&arguments).map(drop)
     }
+}
+
+/// Removes the endpoints of these paths that are not as configured, before there is a connection
+/// that would use them. Waits for processes.
+///
+/// # Errors
+/// If one cannot be removed that would use a backup as if it were none.
+pub fn reconcile(paths: &[Path]) -> anyhow::Result<()> {
+    for path in paths {
+        let interface = path.interface.as_deref();
+        let of_interface = |ipv4| interface.and_then(|name| address_of(name, ipv4));
+        let own = path.address.map(|address| [Some(address), None]);
+        let own = own.unwrap_or_else(|| [true, false].map(of_interface));
+        for address in own.into_iter().flatten() {
+            // Without `ip` there is nothing to compare, and `add` complains.
+            let Ok(Some(found)) = find(address) else {
+                continue;
+            };
+            let backup = path.role == Role::Backup;
+            if path.role != Role::Never && found.is(interface, backup) {
+                continue;
+            }
+            let removed = found.replace(interface, backup);
+            match (removed, path.role) {
+                (Err(error), Role::Backup | Role::Never) if !found.is_backup() => {
+                    let (name, role) = (&path.name, path.role);
+                    return Err(error.context(format!(
+                        "path {name} has the role {role:?}, and the kernel would use it always, by \
+                         the endpoint {found}"
+                    )));
+                }
+                (Err(error), _) => tracing::warn!("{error:#}"),
+                (Ok(()), _) => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Endpoint {
@@ -183,6 +228,34 @@ impl Found {
         })
     }
 
+    fn has(&self, word: &str) -> bool {
+        self.rest.iter().any(|it| it == word)
+    }
+
+    fn is_backup(&self) -> bool {
+        self.has("backup")
+    }
+
+    /// Whether it opens paths over this interface, if one is wanted, with this role.
+    fn is(&self, interface: Option<&str>, backup: bool) -> bool {
+        let device = self.rest.iter().skip_while(|it| *it != "dev").nth(1);
+        let fits = interface.is_none_or(|wanted| device.is_none_or(|device| device == wanted));
+        self.has("subflow") && self.is_backup() == backup && fits
+    }
+
+    /// Removes it in favour of another one, with a line.
+    fn replace(&self, interface: Option<&str>, backup: bool) -> anyhow::Result<()> {
+        self.remove()?;
+        let dev = interface.map_or(String::new(), |name| format!(" dev {name}"));
+        let role = if backup { " backup" } else { "" };
+        tracing::warn!(
+            "ip mptcp: the endpoint {self} is not as the path is configured: removed, expected \
+             {}{dev} subflow{role}",
+            self.address
+        );
+        Ok(())
+    }
+
     fn add(&self) -> anyhow::Result<()> {
         let mut arguments = vec!["endpoint", "add", &self.address, "id", &self.id];
         arguments.extend(self.rest.iter().map(String::as_str));
@@ -191,6 +264,12 @@ impl Found {
 
     fn remove(&self) -> anyhow::Result<()> {
         run(&["endpoint", "delete", "id", &self.id]).map(drop)
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} id {} {}", self.address, self.id, self.rest.join(" "))
     }
 }
 
@@ -223,31 +302,6 @@ fn explain(arguments: &[&str], result: io::Result<Output>) -> anyhow::Result<Str
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Interfaces and their addresses.
-fn all() -> impl Iterator<Item = (String, IpAddr)> {
-    let found = get_if_addrs().into_iter().flatten();
-    found.map(|found| {
-        let address = found.ip();
-        (found.name, address)
-    })
-}
-
-/// The first address of an interface that can reach the peer's family.
-pub fn address_of(interface: &str, ipv4: bool) -> Option<IpAddr> {
-    let usable = |address: &IpAddr| match address {
-        IpAddr::V4(_) => ipv4,
-        IpAddr::V6(v6) => !ipv4 && !v6.is_unicast_link_local(),
-    };
-    let own = all().filter(|(name, _)| name == interface);
-    own.map(|(_, address)| address).find(usable)
-}
-
-/// The interface that has this address.
-pub fn interface_of(address: IpAddr) -> Option<String> {
-    let found = all().find(|(_, other)| *other == address);
-    found.map(|(name, _)| name)
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
@@ -272,6 +326,50 @@ mod tests {
         for unknown in ["", "10.0.0.10 id 3", "10.0.0.1 id", "10.0.0.1"] {
             assert_eq!(read(unknown), None, "{unknown}");
         }
+    }
+
+    /// In a network namespace of its own, which ends with the thread.
+    #[test]
+    fn an_endpoint_that_is_not_as_configured_is_replaced_before_a_connection_uses_it() {
+        let tried = std::thread::spawn(|| {
+            // SAFETY: the call gives this thread a network of its own.
+            if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 || run(&["limits"]).is_err() {
+                return eprintln!("skipped: it takes root, iproute2 and Multipath TCP");
+            }
+            let path = |address: &str, role| Path {
+                address: address.parse().ok(),
+                role,
+                ..Path::new(address)
+            };
+            let paths = [
+                path("127.0.0.2", Role::Available),
+                path("127.0.0.3", Role::Backup),
+                path("127.0.0.4", Role::Never),
+                path("127.0.0.5", Role::Available),
+            ];
+            let endpoint = |text: &str| {
+                let words: Vec<&str> = text.split(' ').collect();
+                run(&[&["endpoint", "add"], &words[..]].concat()).expect("added");
+            };
+            // The roles were others before near was killed; the third has the right one.
+            for address in ["127.0.0.2", "127.0.0.3", "127.0.0.4"] {
+                endpoint(&format!("{address} subflow"));
+            }
+            endpoint("127.0.0.5 subflow backup");
+            reconcile(&paths).expect("removed");
+            let shown = run(&["endpoint", "show"]).expect("shown");
+            let left: Vec<&str> = shown
+                .lines()
+                .map(|it| it.split(' ').next().unwrap_or(""))
+                .collect();
+            assert_eq!(left, ["127.0.0.2"], "{shown}");
+            let address = "127.0.0.3".parse().expect("an address");
+            endpoint("127.0.0.3 subflow");
+            let added = Endpoint::add(address, None, true).expect("added");
+            let found = find(address).expect("shown").expect("there");
+            assert!(found.is_backup() && added.own, "{found}");
+        });
+        tried.join().expect("no panic");
     }
 
     #[test]

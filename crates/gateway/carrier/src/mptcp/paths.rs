@@ -355,6 +355,7 @@ impl Row {
             window_packets: carrying.or(latest.map(window)).unwrap_or(0.0),
             mtu_bytes: mtu.unwrap_or(0),
             deaths: self.deaths,
+            ..PathState::default()
         }
     }
 }

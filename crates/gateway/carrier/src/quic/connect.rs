@@ -56,13 +56,20 @@ pub(super) async fn connect(
     near: &config::Near,
     identity: &Arc<Identity>,
 ) -> anyhow::Result<Connected> {
-    let paths = &near.paths;
     let all = candidates(near)?;
+    let mut paths = near.paths.clone();
+    for (i, path) in paths.iter_mut().enumerate() {
+        if !all.iter().any(|candidate| candidate.path == i) {
+            path.role = Role::Never;
+        }
+    }
+    let paths = &paths;
     let order = order(udp, paths, &all).await;
     let far_of = |path: usize| {
         let mut preferred = order.iter().map(|(candidate, _)| candidate).chain(&all);
         let found = preferred.find(|candidate| candidate.path == path);
-        found.expect("each path has a candidate").far
+        // A path that far's families leave out is off, whatever the address.
+        found.or(all.first()).expect("a candidate").far
     };
     let attempt = async |first: &Candidate, has_answered: bool| {
         let mut far: Vec<SocketAddr> = (0..paths.len()).map(far_of).collect();
@@ -101,7 +108,7 @@ pub(crate) async fn answers(near: &config::Near) -> bool {
     order.iter().any(|(_, has_answered)| *has_answered)
 }
 
-/// Addresses of `far` in the family of each path, at least one.
+/// Addresses of `far` in the family of each path. One path of the wrong family stops no other.
 fn candidates(near: &config::Near) -> anyhow::Result<Vec<Candidate>> {
     let mut candidates = Vec::new();
     for (path, config) in near.paths.iter().enumerate() {
@@ -110,12 +117,12 @@ fn candidates(near: &config::Near) -> anyhow::Result<Vec<Candidate>> {
             None => true,
         };
         let fitting = near.far.addresses.iter().copied().filter(fits);
-        let before = candidates.len();
         candidates.extend(fitting.map(|far| Candidate { path, far }));
-        if candidates.len() == before {
-            let (name, far) = (&config.name, &near.far);
-            bail!("path {name:?}: {far} has no address of the family of its address");
-        }
+    }
+    let is_used = |it: &Candidate| near.paths[it.path].role != Role::Never;
+    if !candidates.iter().any(is_used) {
+        let far = &near.far;
+        bail!("{far} has no address of the family of any path's address");
     }
     Ok(candidates)
 }

@@ -134,6 +134,11 @@ impl Credit {
         reset.cancelled_owned()
     }
 
+    /// Says whose stream from the peer this is.
+    pub fn belongs_to(&self, id: u64, client: u64) {
+        self.incoming.lock().windows.belongs_to(id, client);
+    }
+
     /// Changes the budget by which the windows may grow together, bytes.
     pub fn set_budget(&self, budget: usize) {
         self.incoming.lock().windows.set_budget(budget as u64);

@@ -23,6 +23,7 @@ pub struct Listener {
     settings: Arc<Live<Settings>>,
     accepted: Mutex<mpsc::Receiver<(Tunnel, PublicKey)>>,
     handshakes: Arc<Handshakes>,
+    identity: Arc<Identity>,
     accepting: JoinHandle<()>,
 }
 
@@ -66,6 +67,7 @@ impl Listener {
             settings,
             accepted: Mutex::new(accepted),
             handshakes,
+            identity: identity.clone(),
             accepting,
         })
     }
@@ -76,8 +78,9 @@ impl Listener {
         accepted.context("the socket of QUIC has failed")
     }
 
-    /// Changes the settings of later handshakes and tunnels.
+    /// Changes the settings of later handshakes and tunnels, and forgets keys that were removed.
     pub fn set_settings(&self, settings: &Settings) {
+        self.handshakes.forget(|key| self.identity.accepts(key));
         self.settings.set(settings.clone());
     }
 
@@ -125,7 +128,7 @@ async fn handshake(accepting: Arc<Accepting>, incoming: Incoming, place: Place) 
         let proved = |key: &PublicKey| handshakes.proved(key, address.ip());
         let shaken = accepting.server.shake_hands(incoming, &settings, proved);
         let (connection, peer) = shaken.await?;
-        let opened = Inner::far(connection, &settings.limits).await;
+        let opened = Inner::far(connection, &settings.limits, handshakes.lines_of(&peer)).await;
         let inner = opened.map_err(|closed| anyhow!(closed.0))?;
         Ok((Tunnel::new(inner), peer))
     };

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_quic::controller::Allowance;
 use anabranch_quic::watch::{Advice, PathWatch};
+use parking_lot::Mutex;
 
 use super::control::Opens;
 use super::library::{
@@ -13,7 +14,8 @@ use super::library::{
 };
 use super::limits::{DelayBound, Flight, Share};
 use crate::config::Role;
-use crate::{Condition, PathState};
+use crate::socket::interface_of;
+use crate::{Condition, Lines, PathState};
 
 /// Interval of the pings of a path with nothing in flight, while the tunnel carries data.
 const PING: Duration = Duration::from_millis(100);
@@ -52,6 +54,8 @@ pub(super) struct Entry {
     pub deaths: u64,
     /// Configuration and socket, at `near`.
     pub slot: Option<Arc<Slot>>,
+    /// Lines in the log that the peer causes, at `far`.
+    lines: Option<Arc<Mutex<Lines>>>,
     /// Counters of the library's earlier paths.
     past: Counters,
 }
@@ -74,6 +78,7 @@ impl Entry {
             delay: DelayBound::default(),
             deaths: 0,
             slot,
+            lines: None,
             past: Counters::default(),
         }
     }
@@ -99,10 +104,22 @@ impl Entry {
     /// Records the library's path, which is open now.
     pub fn opened(&mut self, path: OpenPath) {
         self.release("path closed: it is opened anew");
-        tracing::info!(path = self.name, id = path.number(), "path opened");
+        self.log(&path, "path opened");
         self.watch.opened(now());
         (self.is_suspected, self.is_backup_of_peer) = (false, false);
         self.open = Some(path);
+    }
+
+    /// Logs what happens to a path. At `far` its peer could fill the log with that.
+    fn log(&self, path: &OpenPath, what: &str) {
+        let (path, id) = (&self.name, path.number());
+        let now = tokio::time::Instant::now();
+        let counted = self.lines.as_ref().map(|lines| lines.lock().count(now));
+        match counted {
+            None | Some(Some(0)) => tracing::info!(path, id, "{what}"),
+            Some(Some(unlogged)) => tracing::info!(path, id, unlogged, "{what}"),
+            Some(None) => tracing::debug!(path, id, "{what}"),
+        }
     }
 
     /// Records that the library has closed its path, if it was open, and logs why.
@@ -115,7 +132,7 @@ impl Entry {
 
     fn release(&mut self, why: &str) {
         if let Some(open) = self.open.take() {
-            tracing::info!(path = self.name, id = open.number(), "{why}");
+            self.log(&open, why);
             self.past = self.past.plus(open.closed());
         }
         if let Some(slot) = &self.slot {
@@ -148,17 +165,43 @@ impl Entry {
         }
     }
 
+    /// Reason for which the path carries nothing.
+    fn reason(&self, condition: Condition) -> Option<String> {
+        let slot = self.slot.as_ref()?;
+        match condition {
+            Condition::Off if slot.lacks_family() => {
+                Some("far has no address of its family".to_owned())
+            }
+            Condition::Off if slot.config.role == Role::Never => {
+                Some("its role is never".to_owned())
+            }
+            Condition::Off => Some("its cap_bytes are used up".to_owned()),
+            Condition::Standby => Some("its role is backup".to_owned()),
+            Condition::Dead => Some(slot.fault()),
+            Condition::Opening if self.watch.is_overdue(now()) => Some(slot.fault()),
+            Condition::Opening | Condition::Up => None,
+        }
+    }
+
     fn state(&self) -> PathState {
         let counters = self.counters();
+        let condition = self.condition();
+        let local = match &self.slot {
+            Some(slot) => slot.local(),
+            None => self.open.as_ref().and_then(OpenPath::local),
+        };
+        let interface = self.slot.as_ref().and_then(|slot| {
+            let configured = slot.config.interface.clone();
+            configured.or_else(|| interface_of(slot.config.address?))
+        });
         let open = self.open.as_ref();
         let (rtt_s, base_rtt_s, window_packets) = open.map(OpenPath::measured).unwrap_or_default();
         PathState {
             name: self.name.clone(),
-            condition: self.condition(),
-            local: match &self.slot {
-                Some(slot) => slot.local(),
-                None => open.and_then(OpenPath::local),
-            },
+            reason: self.reason(condition),
+            condition,
+            local,
+            interface,
             sent_bytes: counters.sent_bytes,
             received_bytes: counters.received_bytes,
             sent_packets: counters.sent_packets,
@@ -421,6 +464,7 @@ const MAX_ENTRIES: usize = 64;
 pub(super) struct Followed {
     pub paths: Paths,
     announced: Announced,
+    lines: Arc<Mutex<Lines>>,
 }
 
 /// Paths that `near` has announced and over which nothing has arrived yet, at most one of each
@@ -453,10 +497,11 @@ pub(super) fn entry_of(entries: &mut Vec<Entry>, message: Opens) -> &mut Entry {
 
 impl Followed {
     /// A `far` without paths.
-    pub fn new(connection: Connection) -> Followed {
+    pub fn new(connection: Connection, lines: Arc<Mutex<Lines>>) -> Followed {
         Followed {
             paths: Paths::new(connection, Vec::new()),
             announced: Announced::default(),
+            lines,
         }
     }
 
@@ -494,7 +539,9 @@ impl Followed {
         let Some(path) = connection.path(message.id) else {
             return;
         };
-        entry_of(&mut self.paths.entries, message).opened(path);
+        let entry = entry_of(&mut self.paths.entries, message);
+        entry.lines = Some(self.lines.clone());
+        entry.opened(path);
     }
 }
 

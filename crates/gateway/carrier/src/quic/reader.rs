@@ -135,6 +135,10 @@ impl Drop for Reader {
 }
 
 impl Incoming for Reader {
+    fn belongs_to(&mut self, client: u64) {
+        self.credit.belongs_to(self.stream.id(), client);
+    }
+
     /// Checks from time to time whether the stream was reset while there is unread data, which the
     /// library does not distinguish from news.
     fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {

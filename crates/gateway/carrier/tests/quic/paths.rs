@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use anabranch_carrier::{Condition, Role, Tunnel};
+use anabranch_carrier::{Condition, Path, Role, Tunnel};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::relay::{Fate, Relay};
@@ -277,4 +277,59 @@ async fn kappa_is_that_of_the_rule() {
     assert_eq!(pair.far.kappa(), None);
     pair.far.set_kappa(5.0);
     assert_eq!(pair.far.kappa(), None);
+}
+
+/// One path's fault stops no other, and has a reason.
+#[tokio::test]
+async fn a_path_that_cannot_be_used_stops_no_other_and_says_why() {
+    let never = Path {
+        role: Role::Never,
+        ..path("::2")
+    };
+    let gone = Path {
+        interface: Some("nowhere7".to_owned()),
+        ..Path::new("gone")
+    };
+    let backup = Path {
+        role: Role::Backup,
+        ..path(B)
+    };
+    // Nobody answers at an address of another network.
+    let strange = path("192.0.2.77");
+    let paths = vec![path("::1"), never, gone, backup, strange, path(A)];
+    let pair = pair(paths).await;
+    for (name, condition, reason) in [
+        (
+            "::1",
+            Condition::Off,
+            Some("far has no address of its family"),
+        ),
+        (
+            "::2",
+            Condition::Off,
+            Some("far has no address of its family"),
+        ),
+        (
+            "gone",
+            Condition::Dead,
+            Some("this host has no interface nowhere7"),
+        ),
+        (B, Condition::Standby, Some("its role is backup")),
+        (
+            "192.0.2.77",
+            Condition::Dead,
+            Some("this host has no address 192.0.2.77"),
+        ),
+        (A, Condition::Up, None),
+    ] {
+        let now = || {
+            let state = state(&pair.near, name).expect("a path");
+            (state.condition, state.reason)
+        };
+        let expected = (condition, reason.map(str::to_owned));
+        until(&format!("{name}: {expected:?}"), || now() == expected).await;
+    }
+    let lo = state(&pair.near, A).expect("a path").interface;
+    // 127.0.0.2 is no address of an interface, although lo has it.
+    assert_eq!(lo, None);
 }

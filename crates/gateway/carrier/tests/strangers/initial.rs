@@ -27,10 +27,15 @@ pub fn crypto(hello: &[u8]) -> Vec<u8> {
 
 /// A whole ClientHello.
 pub fn hello(identity: &Arc<Identity>) -> Vec<u8> {
+    hello_of(identity.client())
+}
+
+/// A whole ClientHello of this client.
+pub fn hello_of(client: rustls::ClientConfig) -> Vec<u8> {
     // The transport parameter `initial_source_connection_id`.
     let parameters = [&[0x0f, 8][..], &OWN_ID].concat();
     let name = SERVER_NAME.try_into().expect("a valid name");
-    let config = Arc::new(identity.client());
+    let config = Arc::new(client);
     let mut connection =
         ClientConnection::new(config, Version::V1, name, parameters).expect("a client");
     let mut hello = Vec::new();
@@ -42,6 +47,7 @@ pub fn hello(identity: &Arc<Identity>) -> Vec<u8> {
 pub struct Attacker {
     socket: UdpSocket,
     frames: Vec<u8>,
+    is_mute: bool,
 }
 
 impl Attacker {
@@ -49,7 +55,19 @@ impl Attacker {
         let socket = UdpSocket::bind(from).expect("a port");
         socket.connect(far).expect("loopback");
         socket.set_nonblocking(true).expect("set");
-        Attacker { socket, frames }
+        Attacker {
+            socket,
+            frames,
+            is_mute: false,
+        }
+    }
+
+    /// An attacker that answers no Retry, like one at a forged address.
+    pub fn mute(from: SocketAddr, far: SocketAddr, frames: Vec<u8>) -> Attacker {
+        Attacker {
+            is_mute: true,
+            ..Attacker::new(from, far, frames)
+        }
     }
 
     /// Begins one more handshake, and goes on with those that got a Retry.
@@ -60,6 +78,7 @@ impl Attacker {
         let mut buffer = [0; 2048];
         loop {
             match self.socket.recv(&mut buffer) {
+                Ok(_) if self.is_mute => {}
                 Ok(read) => self.answer(&buffer[..read]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => {} // far is down: an ICMP message

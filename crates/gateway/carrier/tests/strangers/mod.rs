@@ -88,6 +88,76 @@ fn attack_by_quic(far: SocketAddr, rate: u32, ends: &AtomicBool) {
     }
 }
 
+/// Ends an attack when it is dropped.
+struct EndsOnDrop(Arc<AtomicBool>);
+
+impl Drop for EndsOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// ClientHellos that fail at once, with another protocol in ALPN, from addresses that do not
+/// answer.
+fn fail_by_quic(far: SocketAddr, rate: u32, ends: &AtomicBool) {
+    let mut client = nobody().client();
+    client.alpn_protocols = vec![b"other".to_vec()];
+    let frames = initial::crypto(&initial::hello_of(client));
+    let attackers: Vec<Attacker> = (0..200_u8)
+        .map(|i| {
+            let from = SocketAddr::from(([127, 7, i, 1], 0));
+            Attacker::mute(from, far, frames.clone())
+        })
+        .collect();
+    let pause = Duration::from_secs(1) / rate;
+    let mut next = Instant::now();
+    for attacker in attackers.iter().cycle() {
+        if ends.load(Ordering::Relaxed) {
+            return;
+        }
+        attacker.begin();
+        next += pause;
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// The attacks of the review: each failed handshake closes for 3 s, so that 2000 a second from many
+/// forged addresses took all room for closing ones, and near, whose address is known, had none.
+#[tokio::test(flavor = "multi_thread")]
+async fn handshakes_that_fail_at_once_keep_no_tunnel_away() {
+    let (near, far, _) = identities();
+    let (near_config, far_config) = configs(Carrier::Quic);
+    let listener = Arc::new(Listener::bind(&far_config, &far).await.expect("bound"));
+    let accepts = listener.clone();
+    let accepting = tokio::spawn(async move {
+        let mut tunnels = Vec::new();
+        while let Ok((tunnel, _)) = accepts.accept().await {
+            tunnels.push(tunnel);
+        }
+    });
+    // From now on its address is known.
+    connect(&near_config, &near)
+        .await
+        .expect("no attack")
+        .close("the test");
+    let ends = Arc::new(AtomicBool::new(false));
+    // Also if near has no tunnel.
+    let _end = EndsOnDrop(ends.clone());
+    let attack = {
+        let (ends, far) = (ends.clone(), far_config.listen);
+        tokio::task::spawn_blocking(move || fail_by_quic(far, 2000, &ends))
+    };
+    sleep(AHEAD).await;
+    for _ in 0..3 {
+        let connected = timeout(Duration::from_secs(3), connect(&near_config, &near)).await;
+        let tunnel = connected.expect("within 3 s").expect("a tunnel");
+        tunnel.close("the test");
+    }
+    ends.store(true, Ordering::Relaxed);
+    attack.await.expect("no panic");
+    accepting.abort();
+}
+
 /// Time that near takes for a tunnel to far, which has just started and is attacked for `ahead`.
 async fn time_to_tunnel(carrier: Carrier, ahead: Duration) -> Option<Duration> {
     let (near, far, key) = identities();

@@ -35,7 +35,7 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
     faults.extend(services.iter().filter_map(Service::fault));
     faults.extend(rules(near));
     faults.extend(limits(&near.limits));
-    faults.extend(fault(&near.limits, NEAR));
+    faults.extend(fault(&near.limits));
     faults.extend(operation(&near.operation));
     faults
 }
@@ -52,7 +52,7 @@ pub(super) fn far(far: &Far) -> Vec<Fault> {
     all.extend(listener_of_operation(&far.operation));
     faults.extend(listeners(&all));
     faults.extend(limits(&far.limits));
-    faults.extend(fault(&far.limits, FAR));
+    faults.extend(fault(&far.limits));
     faults.extend(operation(&far.operation));
     faults
 }
@@ -301,17 +301,13 @@ pub(super) fn host_and_port(text: &str) -> Result<Destination, String> {
     })
 }
 
-/// Most descriptors of a connection of `near`: a UDP association by SOCKS has its TCP connection,
-/// its socket, and two with which `direct` sends.
-pub const NEAR: usize = 4;
+/// Most descriptors of a place: a connection has two ends, an association of UDP its TCP connection
+/// and its socket, and each of its outlets a socket. The same at both gateways.
+const EACH: usize = 2;
 
-/// Most descriptors of a connection of `far`: a UDP association has a socket per family, one of TCP
-/// has its socket and, over `mptcp`, its connection of the tunnel.
-pub const FAR: usize = 2;
-
-/// Descriptors of everything but connections: status page, listeners, handshakes, paths and
-/// tunnels.
-const RESERVE: usize = 512;
+/// Descriptors of everything but connections and queries: lookups, further attempts to connect,
+/// status page, listeners, handshakes, paths and tunnels.
+const RESERVE: usize = 1024;
 
 /// Raises the limit of open files to what the process may have at most. The lower limit is for
 /// programs that use select(2).
@@ -326,18 +322,18 @@ pub fn raise() {
     }
 }
 
-/// Fault of limits for which the process can't have enough descriptors, `each` a connection.
-pub fn fault(limits: &Limits, each: usize) -> Option<Fault> {
+/// Fault of limits for which the process can't have enough descriptors.
+fn fault(limits: &Limits) -> Option<Fault> {
     let allowed = getrlimit(Resource::Nofile).maximum?;
     let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
     let connections = limits.connections();
     let rest = limits.queries().saturating_add(RESERVE);
-    let needed = connections.saturating_mul(each).saturating_add(rest);
+    let needed = connections.saturating_mul(EACH).saturating_add(rest);
     if needed <= allowed {
         return None;
     }
     // Queries have a quarter of the places of connections.
-    let fit = allowed.saturating_sub(RESERVE) * 4 / (each * 4 + 1);
+    let fit = allowed.saturating_sub(RESERVE) * 4 / (EACH * 4 + 1);
     let smaller = if fit > 0 {
         format!(", or connections = {fit}")
     } else {

@@ -165,6 +165,14 @@ impl Pattern {
         }
     }
 
+    /// The network, if it is one.
+    pub fn addresses(&self) -> Option<IpNet> {
+        match self.hosts {
+            Hosts::Network(network) => Some(network),
+            _ => None,
+        }
+    }
+
     /// Whether the pattern is `*`, without or with ports.
     pub fn is_any(&self) -> bool {
         self.hosts == Hosts::Any
@@ -320,6 +328,16 @@ impl Destinations {
         })
     }
 
+    /// Whether the list has this name, at any port.
+    pub fn names(&self, name: &Name) -> bool {
+        self.0.iter().any(|Allowed { to, .. }| match &to.hosts {
+            Hosts::Any => true,
+            Hosts::One(one) => one == name,
+            Hosts::Below(domain) => name.is_below(domain),
+            Hosts::Network(_) => false,
+        })
+    }
+
     /// Whether the requested host may be connected to at this address, its own or one that its name
     /// was resolved to.
     pub fn allows(&self, requested: &Destination, address: IpAddr, special: &Special) -> bool {
@@ -382,6 +400,11 @@ impl Special {
     /// Special addresses of a host whose own ones are unknown.
     pub fn unknown() -> Special {
         Special { own: None }
+    }
+
+    /// Whether this is an address of an interface, as far as these are known.
+    pub fn is_own(&self, address: IpAddr) -> bool {
+        self.own.as_ref().is_some_and(|own| own.contains(&address))
     }
 
     /// Whether the address is in no special range and not an own one.

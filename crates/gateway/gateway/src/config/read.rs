@@ -138,9 +138,11 @@ fn valid<C: Config>(path: &Path, document: &Document<'_>) -> Result<Valid<C>, Ve
     let mut faults = config.faults();
     match keys {
         Ok((key, peers)) if faults.is_empty() => {
-            let warnings = config.warnings().into_iter().map(located);
+            let found = config.warnings().into_iter().map(located);
+            let mut warnings = warnings::files(path, &config.tunnel().key);
+            warnings.extend(found.map(|warning| warning.to_string()));
             Ok(Valid {
-                warnings: warnings.map(|warning| warning.to_string()).collect(),
+                warnings,
                 config,
                 key,
                 peers,
@@ -175,6 +177,15 @@ fn parse<'t>(file: &'t str, text: &'t str) -> Result<Document<'t>, Error> {
 
 fn text(path: &Path) -> Result<String, Error> {
     let fail = |message| Error::of_file(&path.display().to_string(), message);
+    // A FIFO would be waited for, now or at a reload.
+    if path
+        .metadata()
+        .is_ok_and(|found| !found.is_file() && !found.is_dir())
+    {
+        return Err(fail(
+            "expected a regular file, which a reload can read again".to_owned(),
+        ));
+    }
     let text = read_file(path).map_err(fail)?;
     String::from_utf8(text).map_err(|_| fail("expected UTF-8".to_owned()))
 }

@@ -1,10 +1,14 @@
 //! Warnings about values that are legal in a configuration and probably not meant.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use anabranch_scenario::{Fault, Key, algorithm};
+use ipnet::IpNet;
 
 use super::check::{kernel_has, listener_of_operation};
+use super::destination::{Destinations, Special};
 use super::{Carrier, Far, Limits, Near, Operation, Role, Tunnel};
 
 /// Warnings about a configuration of `near` without faults.
@@ -23,6 +27,12 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
             let message = format!("{all} lets everyone who reaches this address use the gateway");
             warnings.push(service.key.key("clients").fault(message));
         }
+    }
+    if let Ok(far) = near.far.parse::<SocketAddr>()
+        && let Some(service) = near.services().iter().find(|it| it.listen == far)
+    {
+        let message = format!("this is the address of {} of near itself", service.key);
+        warnings.push(Key::root("far").fault(message));
     }
     for (i, rule) in near.rules.iter().enumerate() {
         if rule.to.is_any() && rule.to.to_string() == "*" && i + 1 < near.rules.len() {
@@ -47,8 +57,90 @@ pub(super) fn far(far: &Far) -> Vec<Fault> {
                        public address";
         warnings.push(Key::root("allow").fault(message));
     }
+    warnings.extend(of_this_host(&Key::root("allow"), &far.allow));
+    for (i, peer) in peers.iter().enumerate() {
+        let key = Key::root("tunnel").key("peers").index(i).key("allow");
+        warnings.extend(
+            peer.allow
+                .iter()
+                .flat_map(|allow| of_this_host(&key, allow)),
+        );
+    }
     warnings.extend(public(&far.operation));
     warnings
+}
+
+/// Warnings about entries beside `*` that lead to services of far's host, or to its neighbours,
+/// such as the metadata of a cloud: `*` alone reaches neither.
+fn of_this_host(key: &Key, allow: &Destinations) -> Vec<Fault> {
+    if !allow.0.iter().any(|it| it.to.is_any()) {
+        return Vec::new();
+    }
+    let entries = allow.0.iter().enumerate();
+    entries
+        .filter_map(|(i, entry)| {
+            let what = match entry.to.addresses()? {
+                network if network.addr().is_loopback() => "services of far's own host",
+                IpNet::V4(network) if network.addr().is_link_local() => LINK_LOCAL,
+                IpNet::V6(network) if network.addr().is_unicast_link_local() => LINK_LOCAL,
+                _ => return None,
+            };
+            let message = format!("whoever may use \"*\" also reaches {what} by {}", entry.to);
+            Some(key.index(i).fault(message))
+        })
+        .collect()
+}
+
+const LINK_LOCAL: &str = "link-local addresses, such as the metadata of a cloud,";
+
+/// Warnings about files that others than their owner can change, and a key of somebody else.
+pub(super) fn files(file: &Path, key: &Path) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mut writable = |path: &Path, what: &str| {
+        let Ok(found) = path.metadata() else {
+            return;
+        };
+        const STICKY: u32 = 0o1000;
+        let is_shared = found.is_dir() && found.mode() & STICKY != 0;
+        if found.mode() & 0o022 != 0 && !is_shared {
+            let path = path.display();
+            let mode = found.mode() & 0o777;
+            warnings.push(format!(
+                "{path}: others may write {what} (mode {mode:o}): chmod go-w {path}"
+            ));
+        }
+    };
+    let folder = |of: &Path| match of.parent() {
+        Some(folder) if folder != Path::new("") => folder.to_owned(),
+        _ => Path::new(".").to_owned(),
+    };
+    writable(file, "this file");
+    writable(&folder(file), "the folder of this configuration");
+    if folder(key) != folder(file) {
+        writable(&folder(key), "the folder of tunnel.key");
+    }
+    if let Ok(found) = key.metadata() {
+        let own = rustix::process::geteuid().as_raw();
+        let allowed = [own, 0, user_of_units().unwrap_or(own)];
+        if !allowed.contains(&found.uid()) {
+            warnings.push(format!(
+                "{}: tunnel.key belongs to user {}, who can read and replace it: expected the user \
+                 who runs the gateway",
+                key.display(),
+                found.uid()
+            ));
+        }
+    }
+    warnings
+}
+
+/// The user of the systemd units, if there is one.
+fn user_of_units() -> Option<u32> {
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let mut lines = users
+        .lines()
+        .filter_map(|line| line.strip_prefix("anabranch-gateway:"));
+    lines.next()?.split(':').nth(1)?.parse().ok()
 }
 
 /// Warnings about a tunnel that uses this number of `paths`, where it is known.
@@ -96,12 +188,32 @@ fn paths(near: &Near) -> Vec<Fault> {
     for (i, path) in near.paths.iter().enumerate() {
         let key = all.index(i);
         if let Some(interface) = &path.interface
-            && !std::path::Path::new("/sys/class/net")
-                .join(interface)
-                .exists()
+            && !Path::new("/sys/class/net").join(interface).exists()
         {
             let message = format!("this host has no interface {interface} now");
             warnings.push(key.key("interface").fault(message));
+        }
+        if let Some(interface) = &path.interface
+            && KERNEL_NAMES.iter().any(|kind| is_numbered(interface, kind))
+        {
+            let message = format!(
+                "the kernel numbers {interface} in the order in which it finds the interfaces: the \
+                 name may be another link's after a restart; systemd.link(5) gives it a name by \
+                 its MAC address"
+            );
+            warnings.push(key.key("interface").fault(message));
+        }
+        if let Some(address) = path.address.filter(|it| !it.is_loopback())
+            && !Special::of_this_host().is_own(address)
+        {
+            let message = format!("this host has no address {address} now");
+            warnings.push(key.key("address").fault(message));
+        }
+        if let (Some(address), Ok(far)) = (path.address, near.far.parse::<SocketAddr>())
+            && address.is_ipv4() != far.is_ipv4()
+        {
+            let message = format!("{far} has no address of this family: the path stays off");
+            warnings.push(key.key("address").fault(message));
         }
         if path.address.is_some_and(|address| address.is_loopback()) && !is_local(&near.far) {
             let message = "a loopback address reaches nothing but this host";
@@ -121,6 +233,14 @@ fn paths(near: &Near) -> Vec<Fault> {
         }
     }
     warnings
+}
+
+/// Names that the kernel gives, each with a number.
+const KERNEL_NAMES: [&str; 5] = ["eth", "wlan", "wwan", "usb", "ppp"];
+
+fn is_numbered(interface: &str, kind: &str) -> bool {
+    let number = interface.strip_prefix(kind);
+    number.is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 /// Whether `far` is this host.

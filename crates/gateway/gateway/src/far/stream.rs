@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -20,7 +21,8 @@ use crate::config::destination::Special;
 use crate::keys::PublicKey;
 use crate::names::dns::{TIMEOUT, ask, parse_query};
 use crate::network::Socket;
-use crate::traffic::limits::{Permit, Purpose};
+use crate::traffic::association::{Association, queue};
+use crate::traffic::limits::{Party, Permit, Purpose};
 use crate::traffic::relay::{Connection, connect, relay};
 use crate::traffic::udp::{IDLE, Outside};
 use crate::wire::{Destination, Head, Reply, encode_frame, read_frame};
@@ -30,23 +32,20 @@ pub async fn accept(shared: &Arc<Shared>, session: Session) {
     let session = Arc::new(session);
     let heads = Arc::new(Semaphore::new(HEADS));
     let streams = async {
-        let mut is_warned = false;
         while let Ok(head) = heads.clone().acquire_owned().await
             && let Ok(stream) = session.tunnel.accept().await
         {
-            if !std::mem::replace(&mut is_warned, true) {
-                compare_carriers(shared, &session);
-            }
             begin(shared, &session, stream, head);
         }
     };
     tokio::join!(streams, session.associations.distribute(&session.tunnel));
 }
 
-/// Logs that near has another carrier. A near with the same one opens streams over it, and over
-/// QUIC sends only datagrams.
-fn compare_carriers(shared: &Shared, session: &Session) {
-    if session.tunnel.carrier() != shared.config().tunnel.carrier {
+/// Logs, once for a tunnel, that near has another carrier. A near with the same one opens
+/// connections over it, and over QUIC only associations of UDP.
+fn compare_carriers(shared: &Shared, session: &Session, head: &Head) {
+    let differ = session.tunnel.carrier() != shared.config().tunnel.carrier;
+    if differ && !matches!(head, Head::Udp(_)) && !session.is_warned.swap(true, Ordering::Relaxed) {
         warn!(
             tunnel = session.number,
             "near's tunnel.carrier is quic, and mptcp here: its connections go over QUIC; set the \
@@ -66,9 +65,11 @@ fn begin(
     let (this, session) = (shared.clone(), session.clone());
     shared.tasks.spawn(async move {
         let served = async {
-            let head = read_head(&this, &mut stream).await?;
+            let (head, client) = read_head(&this, &mut stream).await?;
             drop(waits);
-            serve(&this, &session, stream, head).await
+            compare_carriers(&this, &session, &head);
+            stream.reader.belongs_to(client.unwrap_or(0).into());
+            serve(&this, &session, stream, head, client).await
         };
         if let Err(error) = served.await {
             debug!(tunnel = session.number, "stream: {error}");
@@ -76,7 +77,7 @@ fn begin(
     });
 }
 
-async fn read_head(shared: &Shared, stream: &mut Stream) -> io::Result<Head> {
+async fn read_head(shared: &Shared, stream: &mut Stream) -> io::Result<(Head, Option<u32>)> {
     let counters = &shared.counters;
     let patience = Duration::from_secs_f64(shared.limiter.limits().handshake_s);
     let read = timeout(patience, Head::read(&mut stream.reader)).await;
@@ -84,26 +85,71 @@ async fn read_head(shared: &Shared, stream: &mut Stream) -> io::Result<Head> {
     read.inspect_err(|_| counters.refused_malformed.increment())
 }
 
-/// Serves the head's request, if its peer has a place left for that.
-async fn serve(shared: &Shared, session: &Session, stream: Stream, head: Head) -> io::Result<()> {
-    let kind = match head {
+/// Serves the head's request, if its peer has a place left for that, until another peer or client
+/// gets the place.
+async fn serve(
+    shared: &Shared,
+    session: &Session,
+    stream: Stream,
+    head: Head,
+    client: Option<u32>,
+) -> io::Result<()> {
+    let party = Party {
+        owner: session.peer.clone(),
+        part: client.unwrap_or(0),
+    };
+    let mut association = None;
+    if let Head::Udp(number) = head {
+        let queue_bytes = shared.limiter.limits().buffer_bytes;
+        let incoming = queue(queue_bytes, shared.limiter.room(&party));
+        association = session.associations.join(number, &session.tunnel, incoming);
+        if association.is_none() {
+            // It has a place already.
+            return attach(shared, session, number, stream).await;
+        }
+    }
+    let purpose = match head {
         Head::Tcp(..) | Head::Udp(_) => Purpose::Connection,
         Head::Dns => Purpose::Query,
     };
-    let permit = shared.limiter.admit(kind, &session.peer);
+    let permit = shared.limiter.admit(purpose, &party);
     let permit = permit.filter(|_| !shared.stopped.is_cancelled());
     let Some(permit) = permit else {
         shared.counters.refused_limit.increment();
         return refuse(stream, Reply::GeneralFailure).await;
     };
     let _active = shared.counters.active_connections.hold();
-    match head {
-        Head::Tcp(to, refused) => tcp(shared, session, stream, &to, &refused, &permit).await,
-        Head::Udp(association) => {
-            serve_association(shared, session, association, stream, &permit).await
+    let served = async {
+        match (head, association) {
+            (Head::Tcp(to, refused), _) => {
+                tcp(shared, session, stream, &to, &refused, &permit).await
+            }
+            (Head::Udp(number), Some(association)) => {
+                serve_association(shared, session, number, association, stream, &permit).await
+            }
+            (Head::Dns, _) | (Head::Udp(_), None) => answer(shared, session, stream).await,
         }
-        Head::Dns => answer(shared, stream).await,
-    }
+    };
+    let lost = permit.lost.run_until_cancelled(served).await;
+    lost.unwrap_or_else(|| {
+        shared.counters.refused_limit.increment();
+        Err(io::Error::other("its place is somebody else's"))
+    })
+}
+
+/// Reads a further stream of an association until that ends.
+async fn attach(
+    shared: &Shared,
+    session: &Session,
+    number: u32,
+    mut stream: Stream,
+) -> io::Result<()> {
+    confirm(&mut stream).await?;
+    let (associations, tunnel) = (&session.associations, &session.tunnel);
+    let attached = associations.attach(number, tunnel, stream);
+    let _active = shared.counters.active_connections.hold();
+    attached.await;
+    Ok(())
 }
 
 /// Connects and relays.
@@ -118,7 +164,7 @@ async fn tcp(
     let counters = &shared.counters;
     let opened = tokio::select! {
         biased;
-        opened = open(shared, session, destination, refused) => opened,
+        opened = open(shared, session, permit.party(), destination, refused) => opened,
         reset = poll_fn(|cx| stream.reader.poll_reset(cx)) => {
             counters.refused_left.increment();
             return Err(reset);
@@ -137,7 +183,7 @@ async fn tcp(
         stream,
         socket,
         counters,
-        &permit.rate,
+        &permit.flow,
         &shared.limiter.limits(),
     )
     .await
@@ -147,6 +193,7 @@ async fn tcp(
 async fn open(
     shared: &Shared,
     session: &Session,
+    party: &Party<PublicKey>,
     destination: &Destination,
     refused: &[IpNet],
 ) -> Result<Box<dyn Socket>, Reply> {
@@ -156,7 +203,7 @@ async fn open(
         counters.refused_destination.increment();
         return Err(Reply::NotAllowed);
     }
-    let resolved = shared.resolver.resolve(&session.peer, destination);
+    let resolved = shared.resolver.resolve(party, destination);
     let mut addresses = resolved.await.map_err(|_| {
         counters.refused_unresolved.increment();
         Reply::HostUnreachable
@@ -178,11 +225,11 @@ async fn open(
 }
 
 /// Answers one query.
-pub async fn answer(shared: &Shared, mut stream: Stream) -> io::Result<()> {
+pub async fn answer(shared: &Shared, session: &Session, mut stream: Stream) -> io::Result<()> {
     let counters = &shared.counters;
     let Some(resolver) = shared.config().resolver else {
         counters.dns_failed.increment();
-        return refuse(stream, Reply::NotAllowed).await;
+        return refuse(stream, Reply::CommandNotSupported).await;
     };
     let query = timeout(TIMEOUT, read_frame(&mut stream.reader)).await??;
     let query = query.unwrap_or_default();
@@ -190,6 +237,10 @@ pub async fn answer(shared: &Shared, mut stream: Stream) -> io::Result<()> {
         counters.refused_malformed.increment();
         return refuse(stream, Reply::GeneralFailure).await;
     };
+    if !shared.may_ask(&session.peer, &parsed) {
+        counters.refused_destination.increment();
+        return refuse(stream, Reply::NotAllowed).await;
+    }
     let answer = async {
         let answer = ask(resolver, &query, &parsed).await?;
         encode_frame(&[&answer]).ok_or(io::ErrorKind::InvalidData.into())
@@ -211,23 +262,18 @@ pub async fn answer(shared: &Shared, mut stream: Stream) -> io::Result<()> {
     }
 }
 
-/// Serves an association until near ends it or it is idle; a further stream of one until that ends.
-pub async fn serve_association(
+/// Serves an association until near ends it or it is idle.
+async fn serve_association(
     shared: &Shared,
     session: &Session,
     number: u32,
+    mut association: Association,
     mut stream: Stream,
     permit: &Permit<PublicKey>,
 ) -> io::Result<()> {
     let counters = &shared.counters;
-    let queue_bytes = shared.limiter.limits().buffer_bytes;
     let (associations, tunnel) = (&session.associations, &session.tunnel);
-    let Some(mut association) = associations.join(number, tunnel, queue_bytes) else {
-        confirm(&mut stream).await?;
-        associations.attach(number, tunnel, stream).await;
-        return Ok(());
-    };
-    let mut outside = match Outside::bind(&shared.resolver, &session.peer, counters) {
+    let mut outside = match Outside::bind(&shared.resolver, permit.party(), counters) {
         Ok(outside) => outside,
         Err(error) => {
             counters.refused_unreachable.increment();
@@ -241,23 +287,23 @@ pub async fn serve_association(
     let _active = counters.active_associations.hold();
     let allows = |to: &Destination, address: IpAddr| {
         let special = Special::of_this_host();
-        shared.allow(permit.client()).allows(to, address, &special)
+        shared.allow(&session.peer).allows(to, address, &special)
     };
     let mut last = Instant::now();
     loop {
         tokio::select! {
             packet = association.receive() => {
                 let Some(packet) = packet else { return Ok(()) };
-                if shared.allow(permit.client()).may_allow(&packet.peer) {
-                    permit.rate.take(packet.payload.len()).await;
-                    outside.send(packet.peer, packet.payload, allows).await;
+                if shared.allow(&session.peer).may_allow(&packet.peer) {
+                    permit.flow.take(packet.payload.len()).await;
+                    outside.send(packet, allows).await;
                 } else {
                     counters.dropped_destination.increment();
                 }
             }
             received = outside.receive(allows) => {
                 let (payload, from) = received?;
-                permit.rate.take(payload.len()).await;
+                permit.flow.take(payload.len()).await;
                 association.send(&from.into(), &payload).await;
                 counters.datagrams_down.increment();
                 counters.datagram_bytes_down.add(payload.len() as u64);

@@ -29,8 +29,15 @@ const RESPONSE_AND_OPCODE: u8 = 0xf8;
 /// Size that every client accepts over UDP, bytes.
 const MIN_UDP: u16 = 512;
 
-/// Largest size over UDP that RFC 9715 advises, bytes.
-const MAX_UDP: u16 = 1400;
+/// Largest size over UDP that counts, bytes (RFC 6891, section 6.2.5). The network of the client
+/// and near carries fragments, or the client asks for less.
+const MAX_UDP: u16 = 4096;
+
+/// Code of an answer: the server fails.
+pub const SERVFAIL: u8 = 2;
+
+/// Code of an answer: the name is not allowed.
+pub const REFUSED: u8 = 5;
 
 /// Parts of a query that a relay must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +48,23 @@ pub struct Query<'a> {
     pub question: &'a [u8],
     /// Largest answer over UDP, bytes.
     pub udp_size: u16,
+    /// Flags of the OPT record, if the query has one.
+    edns: Option<u16>,
+}
+
+impl Query<'_> {
+    /// The name that is asked for; `None` for one that is no host's.
+    pub fn name(&self) -> Option<Name> {
+        let (name, _) = self.question.split_last_chunk::<4>()?;
+        let mut labels = Vec::new();
+        let mut rest = name;
+        while let Some((length, after)) = rest.split_first().filter(|(length, _)| **length > 0) {
+            let (label, after) = after.split_at_checked((*length).into())?;
+            labels.push(std::str::from_utf8(label).ok()?);
+            rest = after;
+        }
+        labels.join(".").parse().ok()
+    }
 }
 
 /// Reads a query with one question; `None` if it is something else, such as an update (RFC 2136) or
@@ -58,11 +82,13 @@ pub fn parse_query(message: &[u8]) -> Option<Query<'_>> {
     let records = u32::from(count(header, 6)) + u32::from(count(header, 8));
     let mut at = question_end;
     let mut udp_size = MIN_UDP;
+    let mut edns = None;
     for i in 0..records + u32::from(count(header, 10)) {
         let end = skip_name(message, at, Pointers::Refused)?;
         let fixed = message.get(end..end + 10)?;
         if i >= records && count(fixed, 0) == OPT {
             udp_size = count(fixed, 2).clamp(MIN_UDP, MAX_UDP);
+            edns = Some(count(fixed, 6));
         }
         at = end + 10 + usize::from(count(fixed, 8));
     }
@@ -70,6 +96,7 @@ pub fn parse_query(message: &[u8]) -> Option<Query<'_>> {
         id: count(header, 0),
         question: &message[HEADER..question_end],
         udp_size,
+        edns,
     })
 }
 
@@ -99,10 +126,9 @@ pub fn set_id(message: &mut [u8], id: u16) {
     message[..2].copy_from_slice(&id.to_be_bytes());
 }
 
-/// The answer SERVFAIL.
-pub fn failure(query: &[u8], parsed: &Query<'_>) -> Vec<u8> {
-    const SERVFAIL: u8 = 2;
-    reply(query, parsed, 0, SERVFAIL)
+/// An answer without data, with this code.
+pub fn failure(query: &[u8], parsed: &Query<'_>, code: u8) -> Vec<u8> {
+    reply(query, parsed, 0, code)
 }
 
 /// The truncated answer, after which the client asks again over TCP.
@@ -111,13 +137,21 @@ pub fn truncated(query: &[u8], parsed: &Query<'_>) -> Vec<u8> {
     reply(query, parsed, TC, 0)
 }
 
-/// Header and question of an answer, with these flags and code.
+/// Header and question of an answer, with these flags and code, and with an OPT record if the query
+/// has one (RFC 6891, section 6.1.1).
 fn reply(query: &[u8], parsed: &Query<'_>, flags: u8, code: u8) -> Vec<u8> {
     let (response, opcode_and_recursion_desired, recursion_available) = (0x80, 0x79, 0x80);
     let mut reply = query[..HEADER + parsed.question.len()].to_vec();
     reply[2] = response | (query[2] & opcode_and_recursion_desired) | flags;
     reply[3] = recursion_available | code;
     reply[6..HEADER].fill(0);
+    if let Some(flags) = parsed.edns {
+        const DNSSEC_OK: u16 = 0x8000;
+        reply[HEADER - 1] = 1;
+        reply.push(0);
+        let record = [OPT, MAX_UDP, 0, flags & DNSSEC_OK, 0];
+        reply.extend(record.map(u16::to_be_bytes).as_flattened());
+    }
     reply
 }
 
@@ -159,6 +193,7 @@ pub(super) fn skip_name(message: &[u8], mut at: usize, pointers: Pointers) -> Op
 }
 
 const A: u16 = 1;
+const CNAME: u16 = 5;
 const AAAA: u16 = 28;
 const IN: u16 = 1;
 const NXDOMAIN: u8 = 3;
@@ -178,32 +213,100 @@ pub fn queries(name: &Name) -> [Vec<u8>; 2] {
     })
 }
 
-/// Addresses in an answer and their time to live. Answers of a recursive server contain the whole
-/// chain of aliases. `None` if the server reports a failure other than that there is no such name,
-/// or the answer is malformed.
+/// Most aliases that lead from a name to its addresses.
+const MAX_ALIASES: usize = 16;
+
+/// A record of an answer.
+struct Record<'a> {
+    owner: Vec<u8>,
+    kind: u16,
+    ttl_s: u32,
+    /// Position and value of its data.
+    at: usize,
+    data: &'a [u8],
+}
+
+/// Addresses in an answer and their time to live: those of the name that was asked for, or of the
+/// one to which its aliases lead (RFC 1034, section 3.6.2). Others count for nothing. `None` if the
+/// server reports a failure other than that there is no such name, or the answer is malformed.
 pub fn addresses(answer: &[u8]) -> Option<(Vec<IpAddr>, Duration)> {
     let header = answer.get(..HEADER)?;
     if ![0, NXDOMAIN].contains(&(header[3] & 0xf)) {
         return None;
     }
-    let mut at = skip_question(answer)?;
+    let records = records(answer)?;
+    let mut owners = vec![name_at(answer, HEADER)?];
     let mut addresses = Vec::new();
     let mut valid_s = u32::MAX;
-    for _ in 0..count(header, 6) {
+    for _ in 0..=MAX_ALIASES {
+        let owner = owners.last().expect("never empty");
+        let own = || records.iter().filter(|record| record.owner == *owner);
+        for record in own() {
+            match record.kind {
+                A => addresses.push(IpAddr::from(<[u8; 4]>::try_from(record.data).ok()?)),
+                AAAA => addresses.push(IpAddr::from(<[u8; 16]>::try_from(record.data).ok()?)),
+                _ => continue,
+            }
+            valid_s = valid_s.min(record.ttl_s);
+        }
+        let Some(alias) = own().find(|record| record.kind == CNAME) else {
+            break;
+        };
+        valid_s = valid_s.min(alias.ttl_s);
+        let next = name_at(answer, alias.at)?;
+        if owners.contains(&next) {
+            break;
+        }
+        owners.push(next);
+    }
+    Some((addresses, Duration::from_secs(valid_s.into())))
+}
+
+/// Records of the Internet in the answer section.
+fn records(answer: &[u8]) -> Option<Vec<Record<'_>>> {
+    let mut at = skip_question(answer)?;
+    let mut records = Vec::new();
+    for _ in 0..count(answer, 6) {
+        let owner = at;
         at = skip_name(answer, at, Pointers::Accepted)?;
         let fixed = answer.get(at..at + 10)?;
         let end = at + 10 + usize::from(count(fixed, 8));
-        let data = answer.get(at + 10..end)?;
-        let ttl = u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]);
-        valid_s = valid_s.min(ttl);
-        match (count(fixed, 0), count(fixed, 2)) {
-            (A, IN) => addresses.push(IpAddr::from(<[u8; 4]>::try_from(data).ok()?)),
-            (AAAA, IN) => addresses.push(IpAddr::from(<[u8; 16]>::try_from(data).ok()?)),
-            _ => {}
+        if count(fixed, 2) == IN {
+            records.push(Record {
+                owner: name_at(answer, owner)?,
+                kind: count(fixed, 0),
+                ttl_s: u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]),
+                at: at + 10,
+                data: answer.get(at + 10..end)?,
+            });
         }
         at = end;
     }
-    Some((addresses, Duration::from_secs(valid_s.into())))
+    (at <= answer.len()).then_some(records)
+}
+
+/// The name at a position, in lower case. Pointers lead to earlier positions alone.
+fn name_at(message: &[u8], mut at: usize) -> Option<Vec<u8>> {
+    const POINTER: u16 = 0xc000;
+    let mut name = Vec::new();
+    let mut before = at;
+    loop {
+        let length = usize::from(*message.get(at)?);
+        if length > 63 {
+            let pointer = u16::from_be_bytes([*message.get(at)?, *message.get(at + 1)?]);
+            at = usize::from(pointer & !POINTER);
+            if pointer & POINTER != POINTER || at >= before {
+                return None;
+            }
+            before = at;
+            continue;
+        }
+        name.extend(message.get(at..=at + length)?.to_ascii_lowercase());
+        if length == 0 || name.len() > 255 {
+            return (length == 0).then_some(name);
+        }
+        at += 1 + length;
+    }
 }
 
 /// Time after which a query over UDP is repeated.

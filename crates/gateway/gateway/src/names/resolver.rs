@@ -1,6 +1,7 @@
 //! Resolution of names, by the file of hosts and then by DNS. A lookup is a task with two sockets:
 //! it has no thread, and ends with the future that waits for it.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::io;
@@ -8,12 +9,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared, WeakShared};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use super::dns::{addresses, ask, parse_query, queries};
 use super::system::{Changed, System};
+use crate::party::Party;
 use crate::wire::{Destination, Host, Name};
 
 /// Longest time of resolving a name.
@@ -48,27 +52,52 @@ const FAILED_TTL: Duration = Duration::from_secs(1);
 /// Resolver for clients, which are told apart by `K`.
 ///
 /// Each lookup finds a place. When all are taken, the client with the most lookups loses the oldest
-/// of them, which is the least likely to be answered.
+/// of them, which is the least likely to be answered. Names are remembered in the same way. A name
+/// is asked for once at a time, because each further question with a number of its own would make
+/// a forged answer likelier (RFC 5452, section 5).
 #[derive(Debug)]
-pub struct Resolver<K> {
-    names: Mutex<Names>,
-    lookups: Mutex<Lookups<K>>,
+pub struct Resolver<K: Clone + Eq + Hash> {
+    names: Arc<Mutex<Names<K>>>,
+    lookups: Arc<Mutex<Lookups<K>>>,
 }
 
-/// Present lookups, the oldest first, with the notification that one has lost its place.
-type Lookups<K> = VecDeque<(K, Arc<Notify>)>;
+/// Present lookups, the oldest first.
+type Lookups<K> = VecDeque<Lookup<K>>;
+
+#[derive(Debug)]
+struct Lookup<K> {
+    client: Party<K>,
+    /// Notification that it has lost its place.
+    lost: Arc<Notify>,
+}
+
+/// A lookup that all who wait for the name share; `None` if it has lost its place.
+type Asked = Shared<BoxFuture<'static, Option<Vec<IpAddr>>>>;
 
 /// Names that are known without asking.
 #[derive(Debug)]
-struct Names {
+struct Names<K> {
     server: Option<SocketAddr>,
     changed: Changed,
     system: Arc<System>,
-    remembered: HashMap<Name, (Instant, Vec<IpAddr>)>,
+    remembered: HashMap<Name, Remembered<K>>,
+    /// Lookups at present, if somebody waits for them.
+    asked: HashMap<Name, WeakShared<BoxFuture<'static, Option<Vec<IpAddr>>>>>,
+    /// Number of uses, for their order.
+    uses: u64,
 }
 
-impl Names {
-    fn new(server: Option<SocketAddr>) -> Names {
+#[derive(Debug)]
+struct Remembered<K> {
+    until: Instant,
+    addresses: Vec<IpAddr>,
+    /// Client that has asked for it.
+    client: Party<K>,
+    used: u64,
+}
+
+impl<K: Clone + Eq + Hash> Names<K> {
+    fn new(server: Option<SocketAddr>) -> Names<K> {
         let changed = Changed::now();
         let system = System::read();
         Names {
@@ -79,16 +108,64 @@ impl Names {
                 None => system,
             }),
             remembered: HashMap::new(),
+            asked: HashMap::new(),
+            uses: 0,
         }
+    }
+
+    /// Remembers the addresses of a name, in place of the one unused longest of the client that has
+    /// most if there are too many.
+    fn remember(&mut self, name: Name, addresses: Vec<IpAddr>, valid: Duration, client: Party<K>) {
+        let now = Instant::now();
+        if self.remembered.len() >= MAX_NAMES {
+            self.remembered.retain(|_, it| now < it.until);
+        }
+        if self.remembered.len() >= MAX_NAMES {
+            let clients = self.remembered.values().map(|it| &it.client);
+            let most = holder_of_most(clients).cloned();
+            let held = self
+                .remembered
+                .iter()
+                .filter(|(_, it)| Some(&it.client) == most.as_ref());
+            let unused = held
+                .min_by_key(|(_, it)| it.used)
+                .map(|(name, _)| name.clone());
+            unused.and_then(|name| self.remembered.remove(&name));
+        }
+        self.uses += 1;
+        let remembered = Remembered {
+            until: now + valid.clamp(MIN_TTL, MAX_TTL),
+            addresses,
+            client,
+            used: self.uses,
+        };
+        self.remembered.insert(name, remembered);
     }
 }
 
-impl<K: Clone + Eq + Hash> Resolver<K> {
+/// The part that holds most, of the owner that does.
+fn holder_of_most<'a, K: Eq + Hash + 'a>(
+    holders: impl Iterator<Item = &'a Party<K>> + Clone,
+) -> Option<&'a Party<K>> {
+    let mut owners: HashMap<&K, usize> = HashMap::new();
+    for holder in holders.clone() {
+        *owners.entry(&holder.owner).or_default() += 1;
+    }
+    let mut parts: HashMap<&Party<K>, usize> = HashMap::new();
+    for holder in holders.clone() {
+        *parts.entry(holder).or_default() += 1;
+    }
+    let held = |party: &Party<K>| (owners[&party.owner], parts[party]);
+    // The first one of those that hold as much.
+    holders.min_by_key(|party| Reverse(held(party)))
+}
+
+impl<K: Clone + Eq + Hash + Send + Sync + 'static> Resolver<K> {
     /// A resolver that asks this server or, without one, those of the system.
     pub fn new(server: Option<SocketAddr>) -> Resolver<K> {
         Resolver {
-            names: Mutex::new(Names::new(server)),
-            lookups: Mutex::default(),
+            names: Arc::new(Mutex::new(Names::new(server))),
+            lookups: Arc::default(),
         }
     }
 
@@ -104,7 +181,7 @@ impl<K: Clone + Eq + Hash> Resolver<K> {
     /// IPv4-mapped ones as IPv4.
     pub async fn resolve(
         &self,
-        client: &K,
+        client: &Party<K>,
         destination: &Destination,
     ) -> io::Result<Vec<SocketAddr>> {
         let found = match (self.known(destination), &destination.host) {
@@ -133,78 +210,104 @@ impl<K: Clone + Eq + Hash> Resolver<K> {
         let addresses = match names.system.local(name) {
             Some(local) => in_order(local),
             None => {
-                let (until, addresses) = names.remembered.get(name)?;
-                (Instant::now() < *until).then(|| addresses.clone())?
+                names.uses += 1;
+                let uses = names.uses;
+                let remembered = names.remembered.get_mut(name)?;
+                remembered.used = uses;
+                (Instant::now() < remembered.until).then(|| remembered.addresses.clone())?
             }
         };
         Some(with_port(&addresses, destination.port))
     }
 
-    async fn look_up(&self, client: &K, name: &Name) -> io::Result<Vec<IpAddr>> {
-        let system = self.names.lock().system.clone();
-        let turn = self.take_turn(client);
-        let asked = tokio::select! {
-            // An answer that has arrived counts.
-            biased;
-            asked = timeout(RESOLVE, ask_for(&system, name)) => asked,
-            () = turn.lost.notified() => return Err(io::Error::other("too many lookups")),
-        };
-        let asked = asked.unwrap_or_else(|late| Err(late.into()));
-        let (addresses, valid) = asked.unwrap_or((Vec::new(), FAILED_TTL));
-        let addresses = in_order(addresses);
-        let mut names = self.names.lock();
-        if Arc::ptr_eq(&names.system, &system) {
-            if names.remembered.len() >= MAX_NAMES {
-                names.remembered.clear();
+    /// Looks a name up, or waits for another's lookup of it. If that has lost its place, which was
+    /// another client's, looks it up again.
+    async fn look_up(&self, client: &Party<K>, name: &Name) -> io::Result<Vec<IpAddr>> {
+        loop {
+            let (asked, is_own) = self.asked(client, name);
+            match asked.await {
+                Some(addresses) => return Ok(addresses),
+                None if is_own => return Err(io::Error::other("too many lookups")),
+                None => {}
             }
-            let until = Instant::now() + valid.clamp(MIN_TTL, MAX_TTL);
-            let entry = (until, addresses.clone());
-            names.remembered.insert(name.clone(), entry);
         }
-        Ok(addresses)
+    }
+
+    /// The present lookup of a name, or a new one; and whether it is new.
+    fn asked(&self, client: &Party<K>, name: &Name) -> (Asked, bool) {
+        let mut names = self.names.lock();
+        let present = names.asked.get(name).and_then(WeakShared::upgrade);
+        if let Some(present) = present.filter(|it| it.peek().is_none()) {
+            return (present, false);
+        }
+        names.asked.retain(|_, it| it.upgrade().is_some());
+        let (system, turn) = (names.system.clone(), self.take_turn(client));
+        let (all, client, name) = (self.names.clone(), client.clone(), name.clone());
+        let key = name.clone();
+        let asked = async move {
+            let asked = tokio::select! {
+                // An answer that has arrived counts.
+                biased;
+                asked = timeout(RESOLVE, ask_for(&system, &name)) => asked,
+                () = turn.lost.notified() => return None,
+            };
+            let asked = asked.unwrap_or_else(|late| Err(late.into()));
+            let (addresses, valid) = asked.unwrap_or((Vec::new(), FAILED_TTL));
+            let addresses = in_order(addresses);
+            let mut names = all.lock();
+            if Arc::ptr_eq(&names.system, &system) {
+                names.remember(name, addresses.clone(), valid, client);
+            }
+            Some(addresses)
+        };
+        let asked = asked.boxed().shared();
+        names
+            .asked
+            .extend(asked.downgrade().map(|asked| (key, asked)));
+        (asked, true)
     }
 
     /// Takes a place for a lookup.
-    fn take_turn(&self, client: &K) -> Turn<'_, K> {
+    fn take_turn(&self, client: &Party<K>) -> Turn<K> {
         let mut lookups = self.lookups.lock();
         if lookups.len() == LOOKUPS {
-            let mut counts = HashMap::new();
-            for (client, _) in &*lookups {
-                *counts.entry(client).or_insert(0) += 1;
-            }
-            let most = counts.values().max();
+            let most = holder_of_most(lookups.iter().map(|lookup| &lookup.client));
             let oldest = lookups
                 .iter()
-                .position(|(client, _)| counts.get(client) == most);
-            if let Some((_, lost)) = oldest.and_then(|oldest| lookups.remove(oldest)) {
-                lost.notify_one();
+                .position(|lookup| Some(&lookup.client) == most);
+            if let Some(lookup) = oldest.and_then(|oldest| lookups.remove(oldest)) {
+                lookup.lost.notify_one();
             }
         }
         let lost = Arc::new(Notify::new());
-        lookups.push_back((client.clone(), lost.clone()));
+        lookups.push_back(Lookup {
+            client: client.clone(),
+            lost: lost.clone(),
+        });
         Turn {
-            resolver: self,
+            lookups: self.lookups.clone(),
             lost,
         }
     }
 }
 
 /// Place of a lookup, until it is dropped.
-struct Turn<'a, K: Clone + Eq + Hash> {
-    resolver: &'a Resolver<K>,
+struct Turn<K> {
+    lookups: Arc<Mutex<Lookups<K>>>,
     lost: Arc<Notify>,
 }
 
-impl<K: Clone + Eq + Hash> Drop for Turn<'_, K> {
+impl<K> Drop for Turn<K> {
     fn drop(&mut self) {
-        let mut lookups = self.resolver.lookups.lock();
-        lookups.retain(|(_, lost)| !Arc::ptr_eq(lost, &self.lost));
+        let mut lookups = self.lookups.lock();
+        lookups.retain(|lookup| !Arc::ptr_eq(&lookup.lost, &self.lost));
     }
 }
 
 /// Addresses of `far`, a host and port, as the system resolves it.
 pub async fn resolve_far(far: &str) -> io::Result<Vec<SocketAddr>> {
-    Resolver::new(None).resolve(&(), &far.parse()?).await
+    let nobody = Party { owner: (), part: 0 };
+    Resolver::new(None).resolve(&nobody, &far.parse()?).await
 }
 
 /// Addresses of a name and their time to live: of the first candidate that has any.
@@ -283,28 +386,114 @@ fn has_route(to: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt;
-
     use super::*;
 
-    fn has_lost(turn: &Turn<'_, u8>) -> bool {
+    fn party(owner: u8, part: u32) -> Party<u8> {
+        Party { owner, part }
+    }
+
+    fn has_lost(turn: &Turn<u8>) -> bool {
         turn.lost.notified().now_or_never().is_some()
     }
 
     #[test]
     fn the_client_with_the_most_lookups_loses_its_oldest() {
         let resolver = Resolver::new(None);
-        let other = resolver.take_turn(&0);
-        let mut many: Vec<_> = (1..LOOKUPS).map(|_| resolver.take_turn(&1)).collect();
+        let other = resolver.take_turn(&party(0, 0));
+        let mut many: Vec<_> = (1..LOOKUPS)
+            .map(|_| resolver.take_turn(&party(1, 0)))
+            .collect();
         assert!(!many.iter().any(has_lost));
-        let another = resolver.take_turn(&2);
-        many.push(resolver.take_turn(&1));
+        let another = resolver.take_turn(&party(2, 0));
+        many.push(resolver.take_turn(&party(1, 0)));
         let lost = many.iter().map(has_lost);
         assert!(lost.eq((0..LOOKUPS).map(|i| i < 2)));
         assert!(![&other, &another].into_iter().any(has_lost));
         assert_eq!(resolver.lookups.lock().len(), LOOKUPS);
         drop((many, other, another));
         assert!(resolver.lookups.lock().is_empty());
+    }
+
+    #[test]
+    fn a_key_with_many_clients_takes_no_lookups_of_another_key() {
+        let resolver = Resolver::new(None);
+        let others = [(); 2].map(|()| resolver.take_turn(&party(0, 1)));
+        let many: Vec<_> = (0..2 * LOOKUPS as u32)
+            .map(|part| resolver.take_turn(&party(1, part)))
+            .collect();
+        assert!(!others.iter().any(has_lost));
+        assert!(has_lost(&many[0]));
+    }
+
+    /// A resolver with a server that counts the questions and answers NXDOMAIN after a while.
+    async fn counting() -> (Resolver<u8>, Arc<Mutex<Vec<u16>>>) {
+        let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await;
+        let socket = Arc::new(socket.expect("a port"));
+        let address = socket.local_addr().expect("bound");
+        let asked = Arc::<Mutex<Vec<u16>>>::default();
+        let ports = asked.clone();
+        tokio::spawn(async move {
+            let mut buffer = [0; 512];
+            while let Ok((n, from)) = socket.recv_from(&mut buffer).await {
+                ports.lock().push(from.port());
+                buffer[2] |= 0x80;
+                buffer[3] = 3;
+                let (socket, answer) = (socket.clone(), buffer[..n].to_vec());
+                tokio::spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    let _ = socket.send_to(&answer, from).await;
+                });
+            }
+        });
+        (Resolver::new(Some(address)), asked)
+    }
+
+    #[tokio::test]
+    async fn a_name_is_asked_for_once_at_a_time() {
+        let (resolver, asked) = counting().await;
+        let to: Destination = "a.test:1".parse().expect("a destination");
+        let clients = [party(0, 0), party(1, 0)];
+        let waiting = (0..200).map(|i| resolver.resolve(&clients[i % 2], &to));
+        let found = futures_util::future::join_all(waiting).await;
+        assert!(found.iter().all(Result::is_err));
+        // For IPv6 and for IPv4.
+        assert_eq!(asked.lock().len(), 2);
+        assert!(resolver.lookups.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_the_lookup_of_another_client_does_not_lose_it_with_that_one() {
+        let (resolver, _) = counting().await;
+        let to: Destination = "b.test:1".parse().expect("a destination");
+        let [first, second] = [party(0, 0), party(1, 0)];
+        let (mut lost, mut waits) = (
+            Box::pin(resolver.resolve(&first, &to)),
+            Box::pin(resolver.resolve(&second, &to)),
+        );
+        assert!((&mut lost).now_or_never().is_none() && (&mut waits).now_or_never().is_none());
+        let turns: Vec<_> = (0..LOOKUPS).map(|_| resolver.take_turn(&first)).collect();
+        let text = |found: io::Result<_>| found.expect_err("no address").to_string();
+        assert_eq!(text(lost.await), "too many lookups");
+        assert_eq!(text(waits.await), "no address");
+        drop(turns);
+    }
+
+    #[test]
+    fn names_of_one_client_push_out_no_name_of_another() {
+        let mut names = Names::new(None);
+        let name = |i: usize| format!("n{i}.test").parse::<Name>().expect("a name");
+        names.remember(name(0), Vec::new(), MAX_TTL, party(0, 0));
+        for i in 1..3 * MAX_NAMES {
+            names.remember(name(i), Vec::new(), MAX_TTL, party(1, 0));
+            // Used again and again.
+            if let Some(used) = names.remembered.get_mut(&name(1)) {
+                used.used = u64::MAX;
+            }
+        }
+        assert_eq!(names.remembered.len(), MAX_NAMES);
+        for kept in [0, 1, 3 * MAX_NAMES - 1] {
+            assert!(names.remembered.contains_key(&name(kept)), "{kept}");
+        }
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::net::UdpSocket;
 
 use super::Shared;
-use crate::traffic::limits::Rate;
+use crate::traffic::rate::Flow;
 use crate::wire::{Destination, Malformed, decode_peer};
 
 /// A client, reached over the socket that it sends to.
@@ -17,15 +17,15 @@ pub struct Client {
     pub socket: Arc<UdpSocket>,
     /// Address from which it sends.
     pub address: SocketAddr,
-    /// Rate that it shares with its connections.
-    pub rate: Arc<Rate>,
+    /// Part in the rate that it shares with its connections.
+    pub flow: Flow,
 }
 
 impl Client {
     /// Sends the client a datagram of this origin.
     pub(super) async fn send(&self, shared: &Shared, origin: &Destination, payload: &[u8]) {
         let counters = &shared.counters;
-        self.rate.take(payload.len()).await;
+        self.flow.take(payload.len()).await;
         let datagram = encode_datagram(origin, payload);
         match self.socket.send_to(&datagram, self.address).await {
             Ok(_) => {

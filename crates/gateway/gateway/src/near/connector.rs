@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -58,12 +59,20 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Keeper of one tunnel, over some paths.
 #[derive(Debug, Default)]
-pub struct Connector(watch::Sender<Option<Tunnel>>);
+pub struct Connector(watch::Sender<Option<Tunnel>>, Mutex<Option<String>>);
 
 impl Connector {
     /// The tunnel, if it is established now.
     pub fn established(&self) -> Option<Tunnel> {
         self.0.borrow().clone()
+    }
+
+    /// Reason for which the last attempt failed, if there is no tunnel.
+    pub fn failure(&self) -> Option<String> {
+        self.1
+            .lock()
+            .clone()
+            .filter(|_| self.established().is_none())
     }
 
     /// The tunnel, other than `lost`; waits a while until it is established.
@@ -218,6 +227,9 @@ async fn establish(shared: &Arc<Shared>, id: &TunnelId, paths: &[config::Path]) 
             Err(error) => format!("{error:#}"),
         };
         shared.counters.tunnels_failed.increment();
+        if let Some(connector) = shared.connectors.lock().get(id) {
+            *connector.1.lock() = Some(message.clone());
+        }
         if logged.contains(&message) || logged.len() == MESSAGES {
             debug!(tunnel = %id, "no tunnel: {message}");
         } else {

@@ -7,12 +7,14 @@ use std::net::{IpAddr, SocketAddr};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep_until};
 
+use super::Permit;
 use super::Shared;
 use super::client::Client;
+use super::clients::ClientId;
 use crate::config::destination::{Special, is_direct};
 use crate::network::Socket;
 use crate::traffic::association::Packet;
-use crate::traffic::limits::client_of;
+use crate::traffic::limits::Party;
 use crate::traffic::relay;
 use crate::traffic::udp::{IDLE, Outside};
 use crate::wire::{Destination, Reply};
@@ -20,7 +22,7 @@ use crate::wire::{Destination, Reply};
 /// Connects to a destination for a client.
 pub async fn connect(
     shared: &Shared,
-    client: &IpAddr,
+    client: &Party<ClientId>,
     to: &Destination,
 ) -> Result<Box<dyn Socket>, Reply> {
     let counters = &shared.counters;
@@ -45,17 +47,17 @@ pub async fn connect(
 pub async fn relay_datagrams(
     shared: &Shared,
     client: &Client,
+    permit: &Permit,
     mut packets: UnboundedReceiver<Packet>,
 ) -> io::Result<()> {
-    let resolving = client_of(client.address.ip());
-    let mut outside = Outside::bind(&shared.resolver, &resolving, &shared.counters)?;
+    let mut outside = Outside::bind(&shared.resolver, permit.party(), &shared.counters)?;
     let allows = |to: &Destination, address| allows(shared, to, address);
     let mut last = Instant::now();
     loop {
         tokio::select! {
             packet = packets.recv() => {
                 let Some(packet) = packet else { return Ok(()) };
-                outside.send(packet.peer, packet.payload, allows).await;
+                outside.send(packet, allows).await;
             }
             received = outside.receive(allows) => {
                 let (payload, from) = received?;

@@ -1,21 +1,23 @@
 //! Listeners, opened and closed as the configuration says.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_scenario::Key;
+use socket2::Protocol;
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{Shared, dns, socks, tcp};
+use super::clients::identify;
+use super::{Permit, Shared, dns, socks, tcp};
 use crate::config::services::{Service, ServiceKind};
 use crate::network::{Listener, Network, Socket};
-use crate::traffic::limits::{self, Permit, client_of};
+use crate::traffic::limits::{Party, Purpose};
 use crate::traffic::relay::Connection;
 
 /// Pause after an error of accept().
@@ -122,7 +124,7 @@ async fn open(shared: &Arc<Shared>, service: Service) -> io::Result<Open> {
             let connections = accept(&shared, &service, listener);
             let queries = async {
                 if let Some(socket) = datagrams {
-                    dns::serve_udp(&shared, socket, |peer| service.serves(peer)).await;
+                    dns::serve_udp(&shared, &service, socket).await;
                 }
             };
             let serve = async { tokio::join!(connections, queries) };
@@ -141,7 +143,7 @@ async fn open(shared: &Arc<Shared>, service: Service) -> io::Result<Open> {
 async fn accept(shared: &Arc<Shared>, service: &Arc<Service>, listener: Box<dyn Listener>) {
     loop {
         match listener.accept().await {
-            Ok((socket, peer)) => admit(shared, service, socket, peer.ip()),
+            Ok((socket, peer)) => admit(shared, service, socket, peer),
             Err(error) => {
                 shared.counters.accept_errors.increment();
                 warn!("{}: accept: {error}", service.key);
@@ -152,39 +154,43 @@ async fn accept(shared: &Arc<Shared>, service: &Arc<Service>, listener: Box<dyn 
 }
 
 /// Serves a connection in a task of its own, or resets it.
-fn admit(shared: &Arc<Shared>, service: &Arc<Service>, socket: Box<dyn Socket>, peer: IpAddr) {
+fn admit(shared: &Arc<Shared>, service: &Arc<Service>, socket: Box<dyn Socket>, peer: SocketAddr) {
     let connection = Connection::new(socket);
     let counters = &shared.counters;
     let (accepted, place) = match service.kind {
-        ServiceKind::Socks => (&counters.accepted_socks, limits::Purpose::Connection),
-        ServiceKind::Redirect => (&counters.accepted_redirect, limits::Purpose::Connection),
-        ServiceKind::Dns => (&counters.accepted_dns, limits::Purpose::Query),
-        ServiceKind::Forward(_) => (&counters.accepted_forward, limits::Purpose::Connection),
+        ServiceKind::Socks => (&counters.accepted_socks, Purpose::Connection),
+        ServiceKind::Redirect => (&counters.accepted_redirect, Purpose::Connection),
+        ServiceKind::Dns => (&counters.accepted_dns, Purpose::Query),
+        ServiceKind::Forward(_) => (&counters.accepted_forward, Purpose::Connection),
     };
     accepted.increment();
-    if !service.serves(peer) {
+    if !service.serves(peer.ip()) {
         return counters.refused_client.increment();
     }
-    let Some(permit) = shared.limiter.admit(place, &client_of(peer)) else {
+    let to = connection.original_destination();
+    let to = to
+        .or(connection.local_addr().ok())
+        .unwrap_or(service.listen);
+    let owner = identify(service, Protocol::TCP, peer, to);
+    let Some(permit) = shared.limiter.admit(place, &Party { owner, part: 0 }) else {
         return counters.refused_limit.increment();
     };
     let (this, service) = (shared.clone(), service.clone());
     shared.tasks.spawn(async move {
         let _active = this.counters.active_connections.hold();
-        serve(&this, &service, connection, &permit).await;
+        let lost = permit.lost.clone();
+        let served = serve(&this, &service, connection, &permit);
+        if lost.run_until_cancelled(served).await.is_none() {
+            this.counters.refused_limit.increment();
+        }
     });
 }
 
-async fn serve(
-    shared: &Arc<Shared>,
-    service: &Service,
-    connection: Connection,
-    permit: &Permit<IpAddr>,
-) {
+async fn serve(shared: &Arc<Shared>, service: &Service, connection: Connection, permit: &Permit) {
     match &service.kind {
         ServiceKind::Socks => socks::serve(shared, connection, permit).await,
         ServiceKind::Redirect => tcp::serve_redirected(shared, connection, permit).await,
-        ServiceKind::Dns => dns::serve_tcp(shared, connection).await,
+        ServiceKind::Dns => dns::serve_tcp(shared, connection, permit).await,
         ServiceKind::Forward(to) => tcp::forward(shared, connection, to, permit).await,
     }
 }

@@ -2,11 +2,13 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::{Shared, TunnelId};
 use crate::carrier::{Stream, Tunnel};
@@ -52,11 +54,12 @@ pub async fn request(
     shared: &Arc<Shared>,
     path: Option<&str>,
     head: &Head,
+    client: u32,
 ) -> Result<Stream, Reply> {
     let mut lost = None;
     for _ in 0..2 {
         let tunnel = tunnel(shared, path, lost.as_ref()).await?;
-        match request_in(shared, &tunnel, head).await {
+        match request_in(shared, &tunnel, head, client).await {
             Ok(stream) => return Ok(stream),
             Err(Failure::Refused(reply)) => return Err(reply),
             // A connection that waited for its use may have ended alone.
@@ -70,11 +73,45 @@ pub async fn request(
     Err(Reply::NetworkUnreachable)
 }
 
-/// Opens a stream in this tunnel, sends its head and reads the answer.
+/// Opens a stream in this tunnel for a client, sends its head and reads the answer. A far of an
+/// earlier version knows no heads with clients; it is then asked without.
 ///
 /// # Errors
 /// If far refuses or does not answer in time, or the tunnel fails.
-pub async fn request_in(shared: &Shared, tunnel: &Tunnel, head: &Head) -> Result<Stream, Failure> {
+pub async fn request_in(
+    shared: &Shared,
+    tunnel: &Tunnel,
+    head: &Head,
+    client: u32,
+) -> Result<Stream, Failure> {
+    let bytes = encoded(shared, head, client);
+    let requested = attempt(shared, tunnel, &bytes, client).await;
+    let without = head.encode(None);
+    if !matches!(requested, Err(Failure::Lost)) || bytes == without {
+        return requested;
+    }
+    let again = attempt(shared, tunnel, &without, client).await;
+    if !matches!(again, Err(Failure::Lost)) && !shared.far_is_old.swap(true, Ordering::Relaxed) {
+        warn!(
+            "far is of an earlier version, for which all clients of near are one: update far and \
+             start near again"
+        );
+    }
+    again
+}
+
+/// Bytes of a head for a client, as far understands it.
+pub fn encoded(shared: &Shared, head: &Head, client: u32) -> BytesMut {
+    let is_old = shared.far_is_old.load(Ordering::Relaxed);
+    head.encode((!is_old).then_some(client))
+}
+
+async fn attempt(
+    shared: &Shared,
+    tunnel: &Tunnel,
+    head: &[u8],
+    client: u32,
+) -> Result<Stream, Failure> {
     let counters = &shared.counters;
     let Ok(opened) = timeout(OPEN, tunnel.open()).await else {
         counters.refused_limit.increment();
@@ -82,13 +119,16 @@ pub async fn request_in(shared: &Shared, tunnel: &Tunnel, head: &Head) -> Result
     };
     let answered = async {
         let mut stream = opened.map_err(io::Error::other)?;
-        stream.writer.write_all(&head.encode()).await?;
+        stream.writer.write_all(head).await?;
         stream.writer.flush().await?;
         let reply = Reply::from_code(stream.reader.read_u8().await?);
         io::Result::Ok((stream, reply))
     };
     match timeout(ESTABLISH, answered).await {
-        Ok(Ok((stream, Reply::Succeeded))) => Ok(stream),
+        Ok(Ok((mut stream, Reply::Succeeded))) => {
+            stream.reader.belongs_to(client.into());
+            Ok(stream)
+        }
         Ok(Ok((_, refused))) => {
             counters.refused_by_far.increment();
             Err(Failure::Refused(refused))

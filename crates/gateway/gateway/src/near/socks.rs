@@ -14,8 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::{Shared, tcp, udp};
-use crate::traffic::limits::Permit;
+use super::{Permit, Shared, tcp, udp};
 use crate::traffic::relay::Connection;
 use crate::wire::{Destination, Malformed, Reply};
 
@@ -108,7 +107,7 @@ fn reply(reply: Reply, bound: SocketAddr) -> BytesMut {
 }
 
 /// Serves a connection.
-pub(super) async fn serve(shared: &Arc<Shared>, mut local: Connection, permit: &Permit<IpAddr>) {
+pub(super) async fn serve(shared: &Arc<Shared>, mut local: Connection, permit: &Permit) {
     let counters = &shared.counters;
     let patience = Duration::from_secs_f64(shared.limiter.limits().handshake_s);
     let request = match timeout(patience, negotiate(&mut *local)).await {

@@ -1,16 +1,14 @@
 //! TCP connections of clients: the choice of a way by the rules, and relaying.
 
-use std::net::IpAddr;
 use std::sync::{Arc, Once};
 
 use tracing::{debug, warn};
 
 use super::request::request;
-use super::{Shared, direct};
+use super::{Permit, Shared, direct};
 use crate::carrier::Stream;
 use crate::config::destination::{Action, action, refused_networks};
 use crate::socket::{canonical, is_opened_here};
-use crate::traffic::limits::Permit;
 use crate::traffic::relay::{self, Connection};
 use crate::wire::{Destination, Head, Reply};
 
@@ -23,12 +21,7 @@ pub enum Remote {
 }
 
 /// Carries a connection to a fixed destination. The client's is reset if it cannot be reached.
-pub async fn forward(
-    shared: &Arc<Shared>,
-    local: Connection,
-    to: &Destination,
-    permit: &Permit<IpAddr>,
-) {
+pub async fn forward(shared: &Arc<Shared>, local: Connection, to: &Destination, permit: &Permit) {
     let opened = open(shared, to, permit, async { drop(local.reset().await) }).await;
     match opened {
         Ok(remote) => relay(shared, local, remote, permit).await,
@@ -40,7 +33,7 @@ pub async fn forward(
 pub async fn open(
     shared: &Arc<Shared>,
     to: &Destination,
-    permit: &Permit<IpAddr>,
+    permit: &Permit,
     client_left: impl Future<Output = ()>,
 ) -> Result<Remote, Reply> {
     tokio::select! {
@@ -53,18 +46,14 @@ pub async fn open(
     }
 }
 
-async fn reach(
-    shared: &Arc<Shared>,
-    to: &Destination,
-    permit: &Permit<IpAddr>,
-) -> Result<Remote, Reply> {
+async fn reach(shared: &Arc<Shared>, to: &Destination, permit: &Permit) -> Result<Remote, Reply> {
     let counters = &shared.counters;
     let rules = &shared.config().rules;
     let (path, relayed) = match action(rules, to) {
         Action::Tunnel => (None, &counters.relayed_tunnel),
         Action::Path(name) => (Some(name), &counters.relayed_path),
         Action::Direct => {
-            let socket = direct::connect(shared, permit.client(), to).await?;
+            let socket = direct::connect(shared, permit.party(), to).await?;
             return Ok(Remote::Direct(Connection::new(socket)));
         }
         Action::Refused => {
@@ -73,18 +62,18 @@ async fn reach(
         }
     };
     let head = Head::Tcp(to.clone(), refused_networks(rules, to));
-    let stream = request(shared, path.as_deref(), &head).await?;
+    let stream = request(shared, path.as_deref(), &head, permit.client).await?;
     relayed.increment();
     Ok(Remote::Stream(stream))
 }
 
 /// Relays until both directions have ended, or resets both sides.
-pub async fn relay(shared: &Shared, local: Connection, remote: Remote, permit: &Permit<IpAddr>) {
-    let (counters, rate) = (&shared.counters, &permit.rate);
+pub async fn relay(shared: &Shared, local: Connection, remote: Remote, permit: &Permit) {
+    let (counters, flow) = (&shared.counters, &permit.flow);
     let limits = shared.limiter.limits();
     let relayed = match remote {
-        Remote::Stream(stream) => relay::relay(local, stream, counters, rate, &limits).await,
-        Remote::Direct(remote) => relay::relay(local, remote, counters, rate, &limits).await,
+        Remote::Stream(stream) => relay::relay(local, stream, counters, flow, &limits).await,
+        Remote::Direct(remote) => relay::relay(local, remote, counters, flow, &limits).await,
     };
     if let Err(error) = relayed {
         debug!("reset: {error}");
@@ -93,7 +82,7 @@ pub async fn relay(shared: &Shared, local: Connection, remote: Remote, permit: &
 
 /// Carries a connection to its original destination. A connection of near's own is reset: it would
 /// be redirected again, without end.
-pub async fn serve_redirected(shared: &Arc<Shared>, local: Connection, permit: &Permit<IpAddr>) {
+pub async fn serve_redirected(shared: &Arc<Shared>, local: Connection, permit: &Permit) {
     let client = local.peer_addr().ok().map(canonical);
     let (Some(client), Some(to)) = (client, local.original_destination()) else {
         return shared.counters.refused_malformed.increment();

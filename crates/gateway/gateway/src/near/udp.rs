@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -14,22 +14,22 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::client::{Client, decode_datagram};
 use super::fastest::{self, FastestPath};
 use super::request::{request_in, tunnel};
-use super::{Shared, direct};
+use super::{Permit, Shared, direct};
 use crate::carrier::Tunnel;
 use crate::config::destination::{Action, action, refused_networks};
 use crate::socket::receive_from;
 use crate::traffic::association::{Packet, Sender, queue};
-use crate::traffic::limits::Permit;
 use crate::traffic::relay::Connection;
 use crate::traffic::udp::IDLE;
 use crate::wire::{Destination, Head, Host};
 
-/// Most outlets of an association. An outlet is for an action of a rule and a port of the client.
+/// Most outlets of an association. An outlet is for an action of a rule and a port of the client,
+/// and takes a place like a connection, because it is one to far.
 const MAX_OUTLETS: usize = 8;
 
 /// Serves an association until the client closes its TCP connection.
@@ -38,7 +38,7 @@ pub async fn serve(
     mut control: Connection,
     socket: UdpSocket,
     from: &Destination,
-    permit: &Permit<IpAddr>,
+    permit: &Permit,
 ) {
     let Ok(client) = control.peer_addr() else {
         return;
@@ -49,8 +49,9 @@ pub async fn serve(
         client: Client {
             socket: Arc::new(socket),
             address: SocketAddr::new(client.ip().to_canonical(), from.port),
-            rate: permit.rate.clone(),
+            flow: permit.flow.clone(),
         },
+        permit,
         outlets: HashMap::new(),
     };
     let mut ignored = [0; 64];
@@ -86,11 +87,13 @@ struct Association<'a> {
     /// The port of a client is not known before its first datagram, and other processes of its host
     /// may send, too. Each sender therefore has outlets of its own, and receives its own answers.
     outlets: HashMap<(Action, SocketAddr), Outlet>,
+    permit: &'a Permit,
 }
 
 struct Outlet {
     sender: Sender,
     used_at: Instant,
+    place: Arc<Permit>,
     _task: AbortOnDropHandle<Option<()>>,
 }
 
@@ -101,6 +104,13 @@ impl Association<'_> {
         let own = self.client.address;
         if from.ip() != own.ip() || (own.port() != 0 && from.port() != own.port()) {
             counters.dropped_client.increment();
+            if from.ip() == own.ip() && self.shared.lines.lock().count(Instant::now()).is_some() {
+                warn!(
+                    "UDP association: datagrams from {from} are dropped, because the client has \
+                     named port {}: expected 0, or the port that it sends from",
+                    own.port()
+                );
+            }
             return;
         }
         let Ok((to, payload)) = decode_datagram(datagram) else {
@@ -115,42 +125,56 @@ impl Association<'_> {
             counters.dropped_destination.increment();
             return;
         }
-        self.client.rate.take(payload.len()).await;
-        if !self.outlet(action, from).offer(to, payload) {
+        self.client.flow.take(payload.len()).await;
+        let outlet = self.outlet(action, from);
+        if !outlet.is_some_and(|outlet| outlet.offer(to, payload)) {
             self.shared.counters.dropped_full.increment();
         }
     }
 
-    /// The outlet of a sender. If there is none it is opened, in place of the one that was unused
-    /// longest if there are too many.
-    fn outlet(&mut self, action: Action, from: SocketAddr) -> &Sender {
+    /// The outlet of a sender. If there is none it is opened, in the place of the one that was
+    /// unused longest if there are too many, or if the client may have no further place.
+    fn outlet(&mut self, action: Action, from: SocketAddr) -> Option<&Sender> {
         self.outlets.retain(|_, outlet| !outlet.sender.is_closed());
         let key = (action, from);
-        if self.outlets.len() == MAX_OUTLETS && !self.outlets.contains_key(&key) {
-            let unused = self.outlets.iter().min_by_key(|(_, outlet)| outlet.used_at);
-            if let Some(unused) = unused.map(|(key, _)| key.clone()) {
-                self.outlets.remove(&unused);
-            }
+        if !self.outlets.contains_key(&key) {
+            let place = self.place()?;
+            let (shared, client) = (self.shared, &self.client);
+            let limits = shared.limiter.limits();
+            let (sender, packets) = queue(limits.buffer_bytes, shared.limiter.room(place.party()));
+            let client = Client {
+                address: from,
+                ..client.clone()
+            };
+            let run = outlet(
+                shared.clone(),
+                key.0.clone(),
+                client,
+                place.clone(),
+                packets,
+            );
+            let opened = Outlet {
+                sender,
+                used_at: Instant::now(),
+                place,
+                _task: AbortOnDropHandle::new(shared.tasks.spawn(run)),
+            };
+            self.outlets.insert(key.clone(), opened);
         }
-        let (shared, client) = (self.shared, &self.client);
-        let outlet = self
-            .outlets
-            .entry(key)
-            .or_insert_with_key(|(action, from)| {
-                let (sender, packets) = queue(shared.limiter.limits().buffer_bytes);
-                let client = Client {
-                    address: *from,
-                    ..client.clone()
-                };
-                let run = outlet(shared.clone(), action.clone(), client, packets);
-                Outlet {
-                    sender,
-                    used_at: Instant::now(),
-                    _task: AbortOnDropHandle::new(shared.tasks.spawn(run)),
-                }
-            });
+        let outlet = self.outlets.get_mut(&key)?;
         outlet.used_at = Instant::now();
-        &outlet.sender
+        Some(&outlet.sender)
+    }
+
+    fn place(&mut self) -> Option<Arc<Permit>> {
+        if self.outlets.len() < MAX_OUTLETS
+            && let Some(place) = self.permit.another()
+        {
+            return Some(Arc::new(place));
+        }
+        let unused = self.outlets.iter().min_by_key(|(_, outlet)| outlet.used_at);
+        let unused = unused.map(|(key, _)| key.clone())?;
+        Some(self.outlets.remove(&unused)?.place)
     }
 }
 
@@ -162,15 +186,22 @@ async fn outlet(
     shared: Arc<Shared>,
     action: Action,
     client: Client,
+    place: Arc<Permit>,
     packets: UnboundedReceiver<Packet>,
 ) {
-    let ended = match &action {
-        Action::Direct => direct::relay_datagrams(&shared, &client, packets).await,
-        Action::Path(name) => through_tunnel(&shared, Some(name), &client, packets).await,
-        _ => through_tunnel(&shared, None, &client, packets).await,
+    let carry = async {
+        match &action {
+            Action::Direct => direct::relay_datagrams(&shared, &client, &place, packets).await,
+            Action::Path(name) => {
+                through_tunnel(&shared, Some(name), &client, &place, packets).await
+            }
+            _ => through_tunnel(&shared, None, &client, &place, packets).await,
+        }
     };
-    if let Err(error) = ended {
-        debug!(via = %action, "UDP association: {error}");
+    match place.lost.run_until_cancelled(carry).await {
+        Some(Ok(())) => {}
+        Some(Err(error)) => debug!(via = %action, "UDP association: {error}"),
+        None => shared.counters.refused_limit.increment(),
     }
 }
 
@@ -182,6 +213,7 @@ async fn through_tunnel(
     shared: &Arc<Shared>,
     path: Option<&str>,
     client: &Client,
+    place: &Permit,
     mut packets: UnboundedReceiver<Packet>,
 ) -> io::Result<()> {
     let counters = &shared.counters;
@@ -190,14 +222,17 @@ async fn through_tunnel(
     let mut fastest_path = FastestPath::new(main.clone());
     let fastest = fastest_path.tunnel(shared);
     let number = shared.next_association.fetch_add(1, Ordering::Relaxed);
-    let queue_bytes = shared.limiter.limits().buffer_bytes;
-    let association = shared.associations.join(number, &fastest, queue_bytes);
+    let incoming = queue(
+        shared.limiter.limits().buffer_bytes,
+        shared.limiter.room(place.party()),
+    );
+    let association = shared.associations.join(number, &fastest, incoming);
     let mut association = association.ok_or(io::ErrorKind::AlreadyExists)?;
     let mut requests = FuturesUnordered::new();
     if !fastest.is(&main) {
-        requests.push(open(shared, number, fastest));
+        requests.push(open(shared, number, fastest, place.client));
     }
-    requests.push(open(shared, number, main));
+    requests.push(open(shared, number, main, place.client));
     while !requests
         .next()
         .await
@@ -231,8 +266,8 @@ async fn through_tunnel(
 
 /// Opens a stream of an association in this tunnel, and reads it in the background. Returns whether
 /// it was opened.
-async fn open(shared: &Shared, number: u32, tunnel: Tunnel) -> bool {
-    match request_in(shared, &tunnel, &Head::Udp(number)).await {
+async fn open(shared: &Shared, number: u32, tunnel: Tunnel, client: u32) -> bool {
+    match request_in(shared, &tunnel, &Head::Udp(number), client).await {
         Ok(stream) => {
             shared
                 .tasks

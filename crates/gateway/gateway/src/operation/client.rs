@@ -92,6 +92,9 @@ fn table(status: &Status) -> String {
     if status.tunnels.is_empty() {
         text += "no tunnel is established\n";
     }
+    for failure in &status.failures {
+        text += &format!("{failure}\n");
+    }
     for tunnel in &status.tunnels {
         text += &of_tunnel(tunnel);
     }
@@ -113,7 +116,7 @@ fn of_tunnel(tunnel: &TunnelStatus) -> String {
         for (line, cell) in lines.iter_mut().zip(&cells) {
             // Names to the left, numbers to the right.
             *line += &match i {
-                0 | 1 => format!("{cell:<width$}  "),
+                0..=2 => format!("{cell:<width$}  "),
                 _ => format!("{cell:>width$}  "),
             };
         }
@@ -123,22 +126,44 @@ fn of_tunnel(tunnel: &TunnelStatus) -> String {
         text += line.trim_end();
         text.push('\n');
     }
+    for path in &tunnel.paths {
+        if let Some(reason) = &path.reason {
+            text += &format!("{}: {}: {reason}\n", path.name, path.condition);
+        }
+    }
     text
+}
+
+/// Interface and address of a path.
+fn link(path: &PathStatus) -> String {
+    let parts = [&path.interface, &path.local];
+    let known: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+    match known[..] {
+        [] => "-".to_owned(),
+        _ => known.join(" "),
+    }
+}
+
+fn percent(part: Option<f64>, decimals: usize) -> String {
+    part.map_or("-".to_owned(), |part| {
+        format!("{:.decimals$} %", 100.0 * part)
+    })
 }
 
 /// A column of the table: its heading, and its cell for a path.
 type Column = (&'static str, fn(&PathStatus) -> String);
 
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 11] = [
     ("path", |path| path.name.clone()),
     ("state", |path| path.condition.to_string()),
+    ("link", link),
     ("recv Mbit/s", |path| format!("{:.2}", path.received_mbps)),
     ("sent Mbit/s", |path| format!("{:.2}", path.sent_mbps)),
-    ("share", |path| format!("{:.0} %", 100.0 * path.share)),
+    ("share", |path| percent(path.share, 0)),
     ("RTT ms", |path| {
         path.rtt_ms.map_or("-".to_owned(), |ms| format!("{ms:.1}"))
     }),
-    ("loss", |path| format!("{:.2} %", 100.0 * path.loss)),
+    ("loss", |path| percent(path.loss, 2)),
     ("window", |path| format!("{:.0}", path.window_packets)),
     ("MTU", |path| path.mtu_bytes.to_string()),
     ("carried", |path| {
@@ -197,9 +222,12 @@ mod tests {
             condition: Condition::Up,
             sent_mbps: 0.5,
             received_mbps,
-            share: 0.75,
+            share: Some(0.75),
             rtt_ms: Some(20.04),
-            loss: 0.0123,
+            loss: Some(0.0123),
+            local: Some("192.0.2.7".to_owned()),
+            interface: Some("eth0".to_owned()),
+            reason: (name == "lte").then(|| "its role is backup".to_owned()),
             window_packets: 12.4,
             mtu_bytes: 1452,
             sent_bytes: 1_000_000,
@@ -228,9 +256,10 @@ near 1.2.3, starting, up for 1 min 1 s: quic, olia, 0 connections
 a change of paths takes effect with a restart
 
 tunnel: 0 B unsent, kappa 1.50
-path   state  recv Mbit/s  sent Mbit/s  share  RTT ms    loss  window   MTU  carried
-fibre  up          123.46         0.50   75 %    20.0  1.23 %      12  1452   1.5 MB
-lte    up            9.00         0.50   75 %    20.0  1.23 %      12  1452   1.5 MB
+path   state  link            recv Mbit/s  sent Mbit/s  share  RTT ms    loss  window   MTU  carried
+fibre  up     eth0 192.0.2.7       123.46         0.50   75 %    20.0  1.23 %      12  1452   1.5 MB
+lte    up     eth0 192.0.2.7         9.00         0.50   75 %    20.0  1.23 %      12  1452   1.5 MB
+lte: up: its role is backup
 ";
         assert_eq!(table(&status), expected);
     }

@@ -28,7 +28,7 @@ const PATH_GAUGES: [PathMetric<Option<f64>>; 6] = [
     ("path_rtt", "Smoothed round-trip time", Some(Seconds), |it| seconds(it.rtt_ms)),
     ("path_base_rtt", "Smallest round-trip time", Some(Seconds), |it| seconds(it.base_rtt_ms)),
     ("path_window_packets", "Congestion window", None, |it| Some(it.window_packets)),
-    ("path_share", "Of its tunnel's bytes in the last 10 s", Some(Ratios), |it| Some(it.share)),
+    ("path_share", "Of its tunnel's bytes in the last 10 s", Some(Ratios), |it| it.share),
     ("path_mtu", "Largest datagram or segment", Some(Bytes), |it| Some(it.mtu_bytes.into())),
 ];
 
@@ -187,13 +187,15 @@ mod tests {
         let path = PathStatus {
             name: "fibre".to_owned(),
             condition: Up,
+            reason: None,
             local: None,
+            interface: None,
             sent_mbps: 0.5,
             received_mbps: 1.5,
-            share: 0.75,
+            share: Some(0.75),
             rtt_ms: Some(20.5),
             base_rtt_ms: None,
-            loss: 0.0123,
+            loss: Some(0.0123),
             window_packets: 12.5,
             mtu_bytes: 1452,
             sent_bytes: 1_000_000,

@@ -1,14 +1,17 @@
 //! State that status page, JSON and metrics show, renewed once a second.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::watch;
+use tracing::warn;
 
 use super::recorder::{Observed, Part, Recorder};
-use super::status::{Counted, Phase, Reload, Status};
+use super::status::{Counted, Phase, Reload, Status, TunnelStatus};
+use crate::carrier::Lines;
 use crate::counters::{CounterKind, Counters, Row};
 use crate::gateway::Gateway;
 
@@ -24,6 +27,8 @@ pub struct Observation {
     pub counters: Vec<Counted>,
     /// Tunnels of the gateway.
     pub tunnels: Vec<Observed>,
+    /// Tunnels that are not established, with the reason.
+    pub failures: Vec<String>,
 }
 
 /// Present state of a gateway.
@@ -49,6 +54,7 @@ pub fn observe(gateway: &impl Gateway, counters: &Counters) -> Observation {
     Observation {
         connections: gateway.active() as u64,
         counters: counters.table().into_iter().map(counted).collect(),
+        failures: gateway.failures(),
         tunnels,
     }
 }
@@ -71,6 +77,8 @@ pub struct Monitor {
     started: Instant,
     status: watch::Sender<Arc<Status>>,
     recorder: Mutex<(Recorder, Instant)>,
+    /// State of each path that was logged last, and its lines in the log.
+    logged: Mutex<BTreeMap<(String, String), (String, Lines)>>,
 }
 
 impl Monitor {
@@ -88,6 +96,7 @@ impl Monitor {
             started: now,
             status: watch::Sender::new(Arc::new(status)),
             recorder: Mutex::new((Recorder::default(), now)),
+            logged: Mutex::default(),
         })
     }
 
@@ -109,6 +118,7 @@ impl Monitor {
             recorder.1 = Instant::now();
             recorder.0.observe(&observation.tunnels, elapsed)
         };
+        self.log(&tunnels);
         self.change(|status| {
             if status.phase == Phase::Starting && !tunnels.is_empty() {
                 status.phase = Phase::Ready;
@@ -117,7 +127,28 @@ impl Monitor {
             status.connections = observation.connections;
             status.counters = observation.counters;
             status.tunnels = tunnels;
+            status.failures = observation.failures;
         });
+    }
+
+    /// Logs the reasons for which paths carry nothing: each change, at most once a minute.
+    fn log(&self, tunnels: &[TunnelStatus]) {
+        let paths = tunnels
+            .iter()
+            .flat_map(|tunnel| tunnel.paths.iter().map(move |path| (&tunnel.name, path)));
+        let mut logged = self.logged.lock();
+        for (tunnel, path) in paths {
+            let key = (tunnel.clone(), path.name.clone());
+            let (last, lines) = logged.entry(key).or_default();
+            let Some(reason) = path.reason.as_ref().filter(|reason| *reason != last) else {
+                continue;
+            };
+            if lines.count(tokio::time::Instant::now()).is_some() {
+                last.clone_from(reason);
+                let (name, condition) = (&path.name, path.condition);
+                warn!(tunnel, path = name, "path {condition}: {reason}");
+            }
+        }
     }
 
     /// Records that the gateway drains.

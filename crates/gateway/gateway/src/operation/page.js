@@ -25,7 +25,8 @@ function emptied(id) {
 }
 
 const fixed = (value, decimals) => value?.toFixed(decimals) ?? "–";
-const percent = (fraction, decimals) => `${fixed(100 * fraction, decimals)} %`;
+const percent = (fraction, decimals) =>
+  fraction === null ? fixed(null) : `${fixed(100 * fraction, decimals)} %`;
 
 /** 1500000 is "1.5 MB". */
 function bytes(value) {
@@ -80,6 +81,7 @@ function showStatus(status) {
   showReload(status.reload ?? { errors: [], restart: [], applied: [] });
   const tunnels = emptied("tunnels");
   if (status.tunnels.length === 0) add(tunnels, "p", "No tunnel is established.");
+  for (const failure of status.failures ?? []) add(tunnels, "p", failure);
   for (const tunnel of status.tunnels) showTunnel(tunnels, tunnel);
   showCounters(status.counters.filter((counter) => counter.value > 0));
 }
@@ -113,6 +115,8 @@ function showTunnel(parent, tunnel) {
       add(row, "td", cell(path), { role: "cell", "data-label": heading });
     }
     row.children[1].classList.add(path.condition);
+    const facts = [path.interface, path.local, path.reason].filter(Boolean);
+    if (facts.length > 0) add(section, "p", `${path.name}: ${facts.join(", ")}`);
   }
 }
 

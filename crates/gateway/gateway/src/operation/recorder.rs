@@ -31,6 +31,8 @@ pub struct Observed {
 #[derive(Debug, Default)]
 pub struct Recorder {
     before: BTreeMap<String, PathState>,
+    /// Latest samples of each present path, the newest first.
+    recent: BTreeMap<String, VecDeque<Sample>>,
     history: History,
 }
 
@@ -53,6 +55,12 @@ impl Recorder {
             }
         }
         self.before = now;
+        self.recent.retain(|name, _| second.contains_key(name));
+        for (name, sample) in &second {
+            let recent = self.recent.entry(name.clone()).or_default();
+            recent.truncate(RECENT - 1);
+            recent.push_front(*sample);
+        }
         self.history.push(second.clone());
         let status = |tunnel| self.tunnel(tunnel, &second);
         tunnels.iter().map(status).collect()
@@ -60,16 +68,15 @@ impl Recorder {
 
     fn tunnel(&self, tunnel: &Observed, second: &BTreeMap<String, Sample>) -> TunnelStatus {
         let carried = |path: &PathState| -> f64 {
-            let recent = self.history.newest(&name(tunnel, path), RECENT);
+            let recent = self.recent.get(&name(tunnel, path)).into_iter().flatten();
             recent
-                .filter(|sample| !sample.sent_mbps.is_nan())
                 .map(|sample| f64::from(sample.sent_mbps + sample.received_mbps))
                 .sum()
         };
         let all: f64 = tunnel.paths.iter().map(carried).sum();
         let paths = tunnel.paths.iter().map(|path| {
             let name = name(tunnel, path);
-            let share = if all > 0.0 { carried(path) / all } else { 0.0 };
+            let share = (all > 0.0).then(|| carried(path) / all);
             self.path(path, &name, second[&name], share)
         });
         TunnelStatus {
@@ -81,8 +88,8 @@ impl Recorder {
         }
     }
 
-    fn path(&self, path: &PathState, name: &str, sample: Sample, share: f64) -> PathStatus {
-        let recent = self.history.newest(name, RECENT);
+    fn path(&self, path: &PathState, name: &str, sample: Sample, share: Option<f64>) -> PathStatus {
+        let recent = self.recent.get(name).into_iter().flatten();
         let (lost, packets) = recent.fold((0, 0), |(lost, packets), sample| {
             (
                 lost + u64::from(sample.lost),
@@ -92,17 +99,15 @@ impl Recorder {
         PathStatus {
             name: path.name.clone(),
             condition: path.condition,
+            reason: path.reason.clone(),
             local: path.local.map(|address| address.to_string()),
+            interface: path.interface.clone(),
             sent_mbps: f64::from(sample.sent_mbps),
             received_mbps: f64::from(sample.received_mbps),
             share,
             rtt_ms: path.rtt_s.map(|rtt| 1e3 * rtt),
             base_rtt_ms: path.base_rtt_s.map(|rtt| 1e3 * rtt),
-            loss: if packets > 0 {
-                (lost as f64 / packets as f64).min(1.0)
-            } else {
-                0.0
-            },
+            loss: (packets > 0).then(|| (lost as f64 / packets as f64).min(1.0)),
             window_packets: path.window_packets,
             mtu_bytes: path.mtu_bytes,
             sent_bytes: path.sent_bytes,
@@ -144,6 +149,11 @@ fn sample(
         lost: count(grown(|path| path.lost_packets)),
         kappa: kappa.map_or(f32::NAN, |kappa| kappa as f32),
     }
+}
+
+/// Tunnel in a path's name.
+fn tunnel_of(name: &str) -> &str {
+    name.rsplit_once(' ').map_or("", |(tunnel, _)| tunnel)
 }
 
 /// Samples of a path: an hour.
@@ -231,7 +241,7 @@ impl History {
         self.paths
             .retain(|_, samples| samples.iter().any(|sample| !sample.sent_mbps.is_nan()));
         for (name, sample) in second {
-            if self.paths.len() < PATHS {
+            if self.make_room(&name) {
                 self.paths.insert(name, VecDeque::from([sample]));
             }
         }
@@ -251,10 +261,29 @@ impl History {
         }
     }
 
-    /// The newest samples of a path, the newest first.
-    pub fn newest(&self, name: &str, count: usize) -> impl Iterator<Item = &Sample> + use<'_> {
-        let samples = self.paths.get(name).into_iter();
-        samples.flat_map(move |samples| samples.iter().rev().take(count))
+    /// Makes room for a path: of the tunnel that has most of them, the one whose last sample is
+    /// oldest, if the new one's tunnel has fewer by two.
+    fn make_room(&mut self, name: &str) -> bool {
+        if self.paths.len() < PATHS {
+            return true;
+        }
+        let mut of_tunnel: BTreeMap<&str, usize> = BTreeMap::new();
+        for name in self.paths.keys() {
+            *of_tunnel.entry(tunnel_of(name)).or_default() += 1;
+        }
+        let own = of_tunnel.get(tunnel_of(name)).copied().unwrap_or(0);
+        let most = of_tunnel.values().max().copied().unwrap_or(0);
+        let age = |samples: &VecDeque<Sample>| {
+            let is_known = |sample: &Sample| !sample.sent_mbps.is_nan();
+            samples.iter().rev().position(is_known).unwrap_or(SAMPLES)
+        };
+        let mut held: Vec<_> = self.paths.iter().collect();
+        held.retain(|(name, _)| of_tunnel[tunnel_of(name)] == most);
+        let oldest = held.into_iter().max_by_key(|(_, samples)| age(samples));
+        let oldest = oldest
+            .filter(|_| most > own + 1)
+            .map(|(name, _)| name.clone());
+        oldest.is_some_and(|name| self.paths.remove(&name).is_some())
     }
 }
 
@@ -298,8 +327,8 @@ mod tests {
             panic!("two paths")
         };
         assert_eq!((a.sent_mbps, b.sent_mbps), (12.0, 4.0));
-        assert_eq!((a.share, b.share), (0.75, 0.25));
-        assert_eq!((a.loss, b.loss), (0.05, 0.0));
+        assert_eq!((a.share, b.share), (Some(0.75), Some(0.25)));
+        assert_eq!((a.loss, b.loss), (Some(0.05), Some(0.0)));
         assert_eq!(a.rtt_ms, Some(20.0));
     }
 
@@ -310,7 +339,7 @@ mod tests {
         recorder.observe(&[tunnel(vec![path("a", 1_000_000, 0, 0)])], second);
         let status = recorder.observe(&[tunnel(vec![path("a", 125_000, 0, 0)])], second);
         assert_eq!(status[0].paths[0].sent_mbps, 1.0);
-        let samples = recorder.history().newest("a", 10).count();
+        let samples = recorder.history().since(0).paths["a"].len();
         assert_eq!(samples, 2, "the path's history continues");
     }
 
@@ -362,6 +391,45 @@ mod tests {
         assert_eq!(
             json(3),
             format!(r#"{{"second":3,{columns},"paths":{{"a":[],"b":[]}}}}"#)
+        );
+    }
+
+    #[test]
+    fn paths_without_a_history_have_a_share_and_a_peer_with_many_names_leaves_others_theirs() {
+        let mut recorder = Recorder::default();
+        let of = |peer: &str, paths: Vec<PathState>| Observed {
+            name: peer.to_owned(),
+            ..tunnel(paths)
+        };
+        let names: Vec<String> = (0..2 * PATHS).map(|i| format!("p{i}")).collect();
+        let many = |bytes| names.iter().map(|name| path(name, bytes, 100, 1)).collect();
+        let second = Duration::from_secs(1);
+        for n in 1..3 {
+            recorder.observe(&[of("hostile", many(n * 1000))], second);
+        }
+        let last = recorder.observe(
+            &[
+                of("branch", vec![path("dsl", 1000, 10, 0)]),
+                of("hostile", many(5000)),
+            ],
+            second,
+        );
+        assert_eq!(
+            (last[0].paths[0].share, last[0].paths[0].loss),
+            (Some(1.0), Some(0.0))
+        );
+        assert!(
+            last[1]
+                .paths
+                .iter()
+                .all(|it| it.share == Some(1.0 / names.len() as f64))
+        );
+        assert!(recorder.history().since(0).paths.contains_key("branch dsl"));
+        // Nothing was carried: the share is not known.
+        let idle = recorder.observe(&[of("new", vec![path("a", 0, 0, 0)])], second);
+        assert_eq!(
+            (idle[0].paths[0].share, idle[0].paths[0].loss),
+            (None, None)
         );
     }
 

@@ -23,6 +23,10 @@ use crate::tls::Identity;
 /// Longest time of a gateway's tasks to end once everything is closed.
 const CLOSE: Duration = Duration::from_secs(3);
 
+/// Interval at which free memory is returned to the system. Without it, the heap stays as large as
+/// it was at its largest, because something at its end is in use.
+const TRIM: Duration = Duration::from_secs(60);
+
 /// Interval at which a draining gateway checks whether it has connections.
 const DRAIN_CHECK: Duration = Duration::from_millis(50);
 
@@ -126,9 +130,14 @@ impl<'f, G: Gateway> Process<'f, G> {
         let mut ticks = interval(period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut observed = Instant::now();
+        let mut trimmed = Instant::now();
         loop {
             tokio::select! {
                 _ = ticks.tick() => {
+                    if trimmed.elapsed() >= TRIM {
+                        trimmed = Instant::now();
+                        drop(tokio::task::spawn_blocking(trim_heap));
+                    }
                     if observed.elapsed() + period / 2 >= PERIOD {
                         observed = Instant::now();
                         self.observe();
@@ -240,6 +249,15 @@ impl<'f, G: Gateway> Process<'f, G> {
             }
             sleep(DRAIN_CHECK).await;
         }
+    }
+}
+
+/// Returns free memory to the system.
+fn trim_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the call has no conditions.
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 

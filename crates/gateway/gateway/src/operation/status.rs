@@ -29,6 +29,9 @@ pub struct Status {
     pub counters: Vec<Counted>,
     /// Established tunnels.
     pub tunnels: Vec<TunnelStatus>,
+    /// Tunnels that are not established, each with the reason.
+    #[serde(default)]
+    pub failures: Vec<String>,
 }
 
 /// Phase of the process.
@@ -100,20 +103,28 @@ pub struct PathStatus {
     pub name: String,
     /// Condition of the path.
     pub condition: Condition,
+    /// Reason for a condition in which it carries nothing.
+    #[serde(default)]
+    pub reason: Option<String>,
     /// Own address.
     pub local: Option<String>,
+    /// Interface that its packets leave by.
+    #[serde(default)]
+    pub interface: Option<String>,
     /// Rate sent in the last second, Mbit/s, with the headers that the carrier knows of.
     pub sent_mbps: f64,
     /// Rate received in the last second, Mbit/s, with the same headers.
     pub received_mbps: f64,
-    /// Share of the bytes that its tunnel sent and received in the last 10 s; 0 to 1.
-    pub share: f64,
+    /// Share of the bytes that its tunnel sent and received in the last 10 s; 0 to 1. `None`
+    /// if there are none.
+    pub share: Option<f64>,
     /// Smoothed round-trip time, ms.
     pub rtt_ms: Option<f64>,
     /// Smallest round-trip time, ms.
     pub base_rtt_ms: Option<f64>,
-    /// Fraction of the packets sent in the last 10 s that were declared lost.
-    pub loss: f64,
+    /// Fraction of the packets sent in the last 10 s that were declared lost; `None` if none were
+    /// sent.
+    pub loss: Option<f64>,
     /// Congestion window, packets.
     pub window_packets: f64,
     /// Largest datagram or segment, bytes.

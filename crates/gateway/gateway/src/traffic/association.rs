@@ -6,19 +6,24 @@
 use std::collections::{HashMap, hash_map};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWriteExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::limits::Room;
 use crate::carrier::{NotSent, Outgoing, Stream, Tunnel};
 use crate::counters::Counters;
 use crate::wire::{Datagram, Destination, decode_peer, encode_frame, read_frame};
 
 /// Most bytes that wait in the route: a burst, but not the data that a window holds back.
 const BURST: usize = 16 << 10;
+
+/// Most streams of an association: near opens two, and others when tunnels are replaced.
+const MOST_STREAMS: usize = 8;
 
 /// Associations with a peer.
 pub struct Associations {
@@ -74,15 +79,15 @@ impl Associations {
         }
     }
 
-    /// Adds an association with this number and route, and a queue of at most `bytes`. Returns
-    /// `None` if there is one with this number.
+    /// Adds an association with this number, route and queue. Returns `None` if there is one with
+    /// this number.
     pub fn join(
         self: &Arc<Self>,
         number: u32,
         route: &Tunnel,
-        queue_bytes: usize,
+        (sender, incoming): Queue,
     ) -> Option<Association> {
-        let (sender, incoming) = queue(queue_bytes);
+        let space = sender.space.clone();
         match self.table.lock().entry(number) {
             hash_map::Entry::Occupied(_) => return None,
             hash_map::Entry::Vacant(entry) => entry.insert(Entry {
@@ -96,6 +101,7 @@ impl Associations {
             all: self.clone(),
             number,
             incoming,
+            space,
         })
     }
 
@@ -111,9 +117,12 @@ impl Associations {
             tunnel: tunnel.clone(),
             writer: stream.writer.into(),
         });
-        let ended = self.table.lock().get_mut(&number).map(|entry| {
+        let ended = self.table.lock().get_mut(&number).and_then(|entry| {
+            if entry.streams.len() == MOST_STREAMS {
+                return None;
+            }
             entry.streams.push(attached.clone());
-            entry.ended.token().clone()
+            Some(entry.ended.token().clone())
         });
         let all = self.clone();
         async move {
@@ -185,6 +194,7 @@ pub struct Association {
     all: Arc<Associations>,
     number: u32,
     incoming: mpsc::UnboundedReceiver<Packet>,
+    space: Arc<Space>,
 }
 
 impl Association {
@@ -236,7 +246,13 @@ impl Association {
 
 impl Drop for Association {
     fn drop(&mut self) {
-        self.all.table.lock().remove(&self.number);
+        let mut table = self.all.table.lock();
+        // A later one may have the same number.
+        if let hash_map::Entry::Occupied(entry) = table.entry(self.number)
+            && Arc::ptr_eq(&entry.get().sender.space, &self.space)
+        {
+            entry.remove();
+        }
     }
 }
 
@@ -250,35 +266,64 @@ pub struct Packet {
     pub peer: Destination,
     /// Payload.
     pub payload: Bytes,
-    _space: OwnedSemaphorePermit,
+    _taken: Taken,
+}
+
+/// Part of a queue's space, until it is dropped.
+#[derive(Debug)]
+struct Taken(Arc<Space>, usize);
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let Taken(space, bytes) = self;
+        space.waiting.fetch_sub(*bytes, Ordering::Relaxed);
+        space.room.give_back(*bytes);
+    }
+}
+
+/// Space of a queue, in the room of its client.
+#[derive(Debug)]
+struct Space {
+    room: Arc<dyn Room>,
+    waiting: AtomicUsize,
+    most: usize,
 }
 
 /// Sending end of a queue of datagrams.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    space: Arc<Semaphore>,
+    space: Arc<Space>,
     queue: mpsc::UnboundedSender<Packet>,
 }
 
-/// A queue of at most `bytes`.
-pub fn queue(bytes: usize) -> (Sender, mpsc::UnboundedReceiver<Packet>) {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    let space = Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)));
-    let queue = sender;
+/// Both ends of a queue of datagrams.
+pub type Queue = (Sender, mpsc::UnboundedReceiver<Packet>);
+
+/// A queue of at most `bytes`, in this room.
+pub fn queue(bytes: usize, room: Arc<dyn Room>) -> Queue {
+    let (queue, receiver) = mpsc::unbounded_channel();
+    let space = Arc::new(Space {
+        room,
+        waiting: AtomicUsize::new(0),
+        most: bytes,
+    });
     (Sender { space, queue }, receiver)
 }
 
 impl Sender {
     /// Puts a datagram into the queue. Returns `false` if it is full or its receiver is gone.
     pub fn offer(&self, peer: Destination, payload: Bytes) -> bool {
-        let size = u32::try_from(payload.len() + OVERHEAD).expect("a datagram has at most 64 KiB");
-        let Ok(space) = self.space.clone().try_acquire_many_owned(size) else {
+        let takes = payload.len() + OVERHEAD;
+        let space = self.space.clone();
+        let waiting = space.waiting.fetch_add(takes, Ordering::Relaxed);
+        if waiting + takes > space.most || !space.room.take(takes) {
+            space.waiting.fetch_sub(takes, Ordering::Relaxed);
             return false;
-        };
+        }
         let packet = Packet {
             peer,
             payload,
-            _space: space,
+            _taken: Taken(space, takes),
         };
         self.queue.send(packet).is_ok()
     }

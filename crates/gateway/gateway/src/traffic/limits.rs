@@ -1,47 +1,42 @@
-//! Limits of connections and rates: of a gateway, and of each of its clients.
+//! Limits of a gateway, and the parts that its clients have in them.
+//!
+//! Places are shared max-min: when all are taken, a client gets one from the client that holds
+//! most, if that has more than it would have itself. Whatever others do, a new client finds a
+//! place. Room for waiting bytes cannot be taken back, so a client gets more only while it has less
+//! than what is free (dynamic thresholds, Choudhury and Hahne 1998).
 
-use std::collections::HashMap;
-use std::fmt::Display;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::{Debug, Display};
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use super::rate::{Flow, Rate};
+use crate::carrier::Lines;
 use crate::config::{self, Live};
+pub use crate::party::Party;
 
-/// Least time between two logged refusals.
-const LOGGED: Duration = Duration::from_secs(60);
-
-/// Time by which a client may be ahead of its rate.
-const BURST: Duration = Duration::from_millis(100);
-
-/// The client of `near` that an address belongs to: this host, an IPv4 address, or the 64 bits that
-/// an IPv6 host can't choose.
-pub fn client_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        address if address.is_loopback() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
-        }
-        address => address,
-    }
-}
-
-/// Purpose of a place. Queries have places of their own: connections may stay for days.
+/// Something of which there is a limited amount.
 #[derive(Clone, Copy, Debug)]
 pub enum Purpose {
-    /// A TCP connection or a UDP association.
+    /// Places for TCP connections and UDP: an association at near, and each socket with which its
+    /// datagrams are sent.
     Connection,
-    /// A DNS query, or a TCP connection with queries.
+    /// Places for DNS queries, or TCP connections with queries. Connections may stay for days, so
+    /// these have places of their own.
     Query,
+    /// Bytes of datagrams that wait.
+    Datagrams,
 }
 
-/// Admission of connections and queries of clients, which are told apart by `K`.
+/// Amounts that are taken, by purpose.
+type Used = [usize; 3];
+
+/// Limits of the clients `K`.
 #[derive(Debug)]
 pub struct Limiter<K: Eq + Hash> {
     limits: Live<config::Limits>,
@@ -50,36 +45,27 @@ pub struct Limiter<K: Eq + Hash> {
 
 #[derive(Debug)]
 struct Clients<K> {
-    /// Taken places, by kind.
-    total: [usize; 2],
+    used: Used,
     each: HashMap<K, Client>,
-    refusals: Refusals,
-}
-
-/// Refusals since the last one that was logged.
-#[derive(Debug, Default)]
-struct Refusals {
-    logged: Option<Instant>,
-    unlogged: u64,
-}
-
-impl Refusals {
-    /// Counts a refusal. Returns the number that were not logged before it, if it is to be logged.
-    fn count(&mut self, now: Instant) -> Option<u64> {
-        if self.logged.is_some_and(|then| now < then + LOGGED) {
-            self.unlogged += 1;
-            return None;
-        }
-        self.logged = Some(now);
-        Some(std::mem::take(&mut self.unlogged))
-    }
+    /// Number of the client or permit that begins next.
+    next: u64,
+    refusals: Lines,
 }
 
 #[derive(Debug)]
 struct Client {
-    /// Taken places, by kind.
-    places: [usize; 2],
+    number: u32,
+    used: Used,
+    parts: HashMap<u32, Part>,
     rate: Arc<Rate>,
+}
+
+/// A client behind a key; at near the only part of a client.
+#[derive(Debug, Default)]
+struct Part {
+    used: Used,
+    /// Permits by age; each is cancelled when somebody else gets its place.
+    permits: [BTreeMap<u64, CancellationToken>; 2],
 }
 
 impl<K: Eq + Hash + Clone + Display> Limiter<K> {
@@ -88,9 +74,10 @@ impl<K: Eq + Hash + Clone + Display> Limiter<K> {
         Arc::new(Limiter {
             limits: Live::new(limits.clone()),
             clients: Mutex::new(Clients {
-                total: [0; 2],
+                used: Used::default(),
                 each: HashMap::new(),
-                refusals: Refusals::default(),
+                next: 1,
+                refusals: Lines::default(),
             }),
         })
     }
@@ -109,47 +96,164 @@ impl<K: Eq + Hash + Clone + Display> Limiter<K> {
         }
     }
 
-    /// Admits a connection or query until the permit is dropped. Returns `None` at a limit, which
-    /// is logged, at most once a minute.
-    pub fn admit(self: &Arc<Self>, kind: Purpose, client: &K) -> Option<Permit<K>> {
+    /// Admits a connection or query until the permit is dropped or lost. Returns `None` at a limit,
+    /// which is logged, at most once a minute.
+    pub fn admit(self: &Arc<Self>, purpose: Purpose, party: &Party<K>) -> Option<Permit<K>> {
         let mut clients = self.clients.lock();
         // Limits are read while nobody replaces them, or a client would keep the rate before.
         let limits = self.limits();
-        let (most, most_each) = match kind {
-            Purpose::Connection => (limits.connections(), limits.connections_per_client()),
+        let (most, most_each) = match purpose {
             Purpose::Query => (limits.queries(), limits.queries_per_client()),
+            _ => (limits.connections(), limits.connections_per_client()),
         };
-        let i = kind as usize;
-        let taken = clients.each.get(client).map_or(0, |it| it.places[i]);
-        if clients.total[i] >= most || taken >= most_each {
-            let unlogged = clients.refusals.count(Instant::now())?;
-            let limit = match taken >= most_each {
-                true => "limits.connections_per_client",
-                false => "limits.connections",
+        let i = purpose as usize;
+        let (own, of_part) = clients.used_by(party, i);
+        let mut loser = None;
+        let (limit, has_room) = if own >= most_each {
+            loser = clients.loser_behind(&party.owner, i, of_part);
+            ("limits.connections_per_client", loser.is_some())
+        } else if clients.used[i] >= most {
+            loser = clients.loser(i, own);
+            ("limits.connections", loser.is_some())
+        } else {
+            ("", true)
+        };
+        if !limit.is_empty()
+            && let Some(unlogged) = clients.refusals.count(Instant::now())
+        {
+            let what = match &loser {
+                Some((other, _)) => format!("takes a place of {other}"),
+                None => "refused".to_owned(),
             };
-            warn!(%client, unlogged, "{kind:?} refused: {taken} at present, see {limit}");
+            warn!(%party, unlogged, "{purpose:?} {what}: {own} at present, see {limit}");
+        }
+        if !has_room {
             return None;
         }
-        clients.total[i] += 1;
-        let entry = clients
-            .each
-            .entry(client.clone())
-            .or_insert_with(|| Client {
-                places: [0; 2],
-                rate: Arc::new(Rate::new(limits.client_mbps)),
-            });
-        entry.places[i] += 1;
-        Some(Permit {
+        let lost = loser.and_then(|(party, number)| clients.remove(&party, i, number));
+        let number = clients.next;
+        clients.next += 1;
+        let client = clients.take(party, i, 1, &limits);
+        let token = CancellationToken::new();
+        let part = client.parts.entry(party.part).or_default();
+        part.permits[i].insert(number, token.clone());
+        let flow = match party.part {
+            0 => number << 32,
+            part => part.into(),
+        };
+        let permit = Permit {
             limiter: self.clone(),
-            client: client.clone(),
-            kind,
-            rate: entry.rate.clone(),
-        })
+            party: party.clone(),
+            purpose,
+            number,
+            client: client.number,
+            lost: token,
+            flow: Flow::new(client.rate.clone(), flow),
+        };
+        drop(clients);
+        if let Some(lost) = lost {
+            lost.cancel();
+        }
+        Some(permit)
     }
 
     /// Number of present connections and queries.
     pub fn active(&self) -> usize {
-        self.clients.lock().total.iter().sum()
+        let used = self.clients.lock().used;
+        used[Purpose::Connection as usize] + used[Purpose::Query as usize]
+    }
+}
+
+impl<K: Eq + Hash + Clone> Clients<K> {
+    /// Amounts that a client and its part use.
+    fn used_by(&self, party: &Party<K>, i: usize) -> (usize, usize) {
+        let Some(client) = self.each.get(&party.owner) else {
+            return (0, 0);
+        };
+        let part = client.parts.get(&party.part);
+        (client.used[i], part.map_or(0, |part| part.used[i]))
+    }
+
+    /// Permit that makes way for a client with `own` places: the latest of those that hold most.
+    fn loser(&self, i: usize, own: usize) -> Option<(Party<K>, u64)> {
+        let most = self.each.iter().max_by_key(|(_, client)| client.used[i]);
+        let (owner, client) = most.filter(|(_, client)| client.used[i] > own + 1)?;
+        client.loser(owner, i)
+    }
+
+    /// The same among the parts of one client.
+    fn loser_behind(&self, owner: &K, i: usize, own: usize) -> Option<(Party<K>, u64)> {
+        let client = self.each.get(owner)?;
+        let most = client.parts.values().map(|part| part.used[i]).max();
+        client.loser(owner, i).filter(|_| most > Some(own + 1))
+    }
+
+    fn take(
+        &mut self,
+        party: &Party<K>,
+        i: usize,
+        amount: usize,
+        limits: &config::Limits,
+    ) -> &mut Client {
+        self.used[i] += amount;
+        let number = self.next;
+        self.next += 1;
+        let client = self.each.entry(party.owner.clone());
+        let client = client.or_insert_with(|| Client {
+            // It wraps around to others' only after 2^32.
+            number: u32::try_from(number % u64::from(u32::MAX)).expect("in range") + 1,
+            used: Used::default(),
+            parts: HashMap::new(),
+            rate: Arc::new(Rate::new(limits.client_mbps)),
+        });
+        client.used[i] += amount;
+        client.parts.entry(party.part).or_default().used[i] += amount;
+        client
+    }
+
+    /// Removes a permit, unless it was lost.
+    fn remove(&mut self, party: &Party<K>, i: usize, number: u64) -> Option<CancellationToken> {
+        let part = self
+            .each
+            .get_mut(&party.owner)?
+            .parts
+            .get_mut(&party.part)?;
+        let token = part.permits[i].remove(&number)?;
+        self.give_back(party, i, 1);
+        Some(token)
+    }
+
+    fn give_back(&mut self, party: &Party<K>, i: usize, amount: usize) {
+        self.used[i] -= amount;
+        let Some(client) = self.each.get_mut(&party.owner) else {
+            return;
+        };
+        client.used[i] -= amount;
+        if let Some(part) = client.parts.get_mut(&party.part) {
+            part.used[i] -= amount;
+            if part.used == Used::default() {
+                client.parts.remove(&party.part);
+            }
+        }
+        if client.used == Used::default() {
+            self.each.remove(&party.owner);
+        }
+    }
+}
+
+impl Client {
+    /// The latest permit of the part that holds most.
+    fn loser<K: Clone>(&self, owner: &K, i: usize) -> Option<(Party<K>, u64)> {
+        let (number, part) = self.parts.iter().max_by_key(|(_, part)| part.used[i])?;
+        let owner = owner.clone();
+        let (latest, _) = part.permits[i].last_key_value()?;
+        Some((
+            Party {
+                owner,
+                part: *number,
+            },
+            *latest,
+        ))
     }
 }
 
@@ -157,67 +261,68 @@ impl<K: Eq + Hash + Clone + Display> Limiter<K> {
 #[derive(Debug)]
 pub struct Permit<K: Eq + Hash + Clone> {
     limiter: Arc<Limiter<K>>,
-    client: K,
-    kind: Purpose,
-    /// Rate that all connections of the client share.
-    pub rate: Arc<Rate>,
+    party: Party<K>,
+    purpose: Purpose,
+    number: u64,
+    /// Number of the client, for the other gateway.
+    pub client: u32,
+    /// Cancelled when its place is somebody else's.
+    pub lost: CancellationToken,
+    /// Flow in the rate that all connections of the client share.
+    pub flow: Flow,
 }
 
-impl<K: Eq + Hash + Clone> Permit<K> {
+impl<K: Eq + Hash + Clone + Display> Permit<K> {
     /// The client.
-    pub fn client(&self) -> &K {
-        &self.client
+    pub fn party(&self) -> &Party<K> {
+        &self.party
+    }
+
+    /// Another permit of the same client for the same purpose.
+    pub fn another(&self) -> Option<Permit<K>> {
+        self.limiter.admit(self.purpose, &self.party)
     }
 }
 
 impl<K: Eq + Hash + Clone> Drop for Permit<K> {
     fn drop(&mut self) {
-        let i = self.kind as usize;
         let mut clients = self.limiter.clients.lock();
-        clients.total[i] -= 1;
-        if let Some(client) = clients.each.get_mut(&self.client) {
-            client.places[i] -= 1;
-            if client.places == [0; 2] {
-                clients.each.remove(&self.client);
-            }
+        clients.remove(&self.party, self.purpose as usize, self.number);
+    }
+}
+
+/// Room for datagrams that wait, of which a client has a part.
+pub trait Room: Debug + Send + Sync {
+    /// Takes these bytes, if the client may have them.
+    fn take(&self, bytes: usize) -> bool;
+
+    /// Gives them back.
+    fn give_back(&self, bytes: usize);
+}
+
+impl<K: Eq + Hash + Clone + Display + Debug + Send + Sync> Room for (Arc<Limiter<K>>, Party<K>) {
+    fn take(&self, bytes: usize) -> bool {
+        let i = Purpose::Datagrams as usize;
+        let limits = self.0.limits();
+        let mut clients = self.0.clients.lock();
+        let free = limits.datagram_bytes().saturating_sub(clients.used[i]);
+        let (own, _) = clients.used_by(&self.1, i);
+        let may = own < free && bytes <= free;
+        if may {
+            clients.take(&self.1, i, bytes, &limits);
         }
+        may
+    }
+
+    fn give_back(&self, bytes: usize) {
+        let mut clients = self.0.clients.lock();
+        clients.give_back(&self.1, Purpose::Datagrams as usize, bytes);
     }
 }
 
-/// Rate that several connections share: a token bucket, kept as the time at which it is full.
-#[derive(Debug)]
-pub struct Rate(Mutex<Bucket>);
-
-#[derive(Debug)]
-struct Bucket {
-    bytes_per_s: Option<f64>,
-    full_at: Instant,
-}
-
-impl Rate {
-    /// A rate in Mbit/s; `None` is unlimited.
-    pub fn new(mbps: Option<f64>) -> Rate {
-        Rate(Mutex::new(Bucket {
-            bytes_per_s: mbps.map(|mbps| mbps * 1e6 / 8.0),
-            full_at: Instant::now(),
-        }))
-    }
-
-    fn set(&self, mbps: Option<f64>) {
-        self.0.lock().bytes_per_s = mbps.map(|mbps| mbps * 1e6 / 8.0);
-    }
-
-    /// Waits until the rate allows these bytes.
-    pub async fn take(&self, bytes: usize) {
-        let until = {
-            let mut bucket = self.0.lock();
-            let Some(bytes_per_s) = bucket.bytes_per_s else {
-                return;
-            };
-            let start = bucket.full_at.max(Instant::now());
-            bucket.full_at = start + Duration::from_secs_f64(bytes as f64 / bytes_per_s);
-            bucket.full_at - BURST
-        };
-        tokio::time::sleep_until(until).await;
+impl<K: Eq + Hash + Clone + Display + Debug + Send + Sync + 'static> Limiter<K> {
+    /// The room of a client's datagrams.
+    pub fn room(self: &Arc<Self>, party: &Party<K>) -> Arc<dyn Room> {
+        Arc::new((self.clone(), party.clone()))
     }
 }

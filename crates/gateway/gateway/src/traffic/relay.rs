@@ -5,16 +5,17 @@ use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::limits::Rate;
+use super::rate::Flow;
 use crate::carrier::{Incoming, Outgoing, Stream};
 use crate::config::Limits;
 use crate::counters::{Counter, Counters};
@@ -121,13 +122,13 @@ pub async fn relay(
     mut client: impl End,
     mut server: impl End,
     counters: &Counters,
-    rate: &Rate,
+    flow: &Flow,
     limits: &Limits,
 ) -> io::Result<()> {
     let activity = Activity::new();
     let direction = |bytes| Direction {
         bytes,
-        rate,
+        flow,
         largest: limits.buffer_bytes.min(MAX_BUFFER),
         activity: &activity,
     };
@@ -211,7 +212,7 @@ impl Activity {
 struct Direction<'a> {
     /// Counter of the relayed bytes.
     bytes: &'a Counter,
-    rate: &'a Rate,
+    flow: &'a Flow,
     /// Largest buffer, bytes.
     largest: usize,
     activity: &'a Activity,
@@ -249,7 +250,7 @@ impl Direction<'_> {
                     self.activity.half_closed.cancel();
                     return sink.shutdown().await;
                 }
-                self.rate.take(n).await;
+                self.flow.take(n).await;
                 sink.write_all(&buffer[..n]).await?;
                 sink.flush().await
             };
@@ -273,6 +274,9 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Longest time of resolving a name and connecting together.
 pub const ESTABLISH: Duration = RESOLVE.saturating_add(CONNECT);
 
+/// Attempts beside the first ones of all connections: their descriptors are not in a place.
+static FURTHER: Semaphore = Semaphore::const_new(256);
+
 /// Connects to the first of the addresses that accepts.
 ///
 /// # Errors
@@ -282,7 +286,24 @@ pub(crate) async fn connect(
     addresses: &[SocketAddr],
 ) -> io::Result<Box<dyn Socket>> {
     let none = || io::Error::from(io::ErrorKind::NotFound);
-    match timeout(CONNECT, race(addresses, |address| network.connect(address))).await {
+    let (is_first, ended) = (AtomicBool::new(true), Notify::new());
+    let attempt = |address| {
+        let is_first = is_first.swap(false, Ordering::Relaxed);
+        let ended = &ended;
+        async move {
+            // It may use the descriptor of an attempt that has failed.
+            let _further = tokio::select! {
+                biased;
+                () = std::future::ready(()), if is_first => None,
+                () = ended.notified() => None,
+                further = FURTHER.acquire() => further.ok(),
+            };
+            let connected = network.connect(address).await;
+            ended.notify_one();
+            connected
+        }
+    };
+    match timeout(CONNECT, race(addresses, attempt)).await {
         Ok(raced) => raced.map_err(|failure| failure.unwrap_or_else(none)),
         Err(_) => Err(io::ErrorKind::TimedOut.into()),
     }

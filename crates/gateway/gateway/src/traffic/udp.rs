@@ -15,6 +15,8 @@ use futures_util::future::BoxFuture;
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
 
+use super::association::Packet;
+use super::limits::Party;
 use crate::counters::Counters;
 use crate::names::Resolver;
 use crate::socket::{bind_udp, receive_from};
@@ -34,12 +36,12 @@ const OVERHEAD: usize = 64;
 
 /// Socket of an association towards destinations. It receives only from addresses to which it has
 /// sent. Datagrams to a name wait until it is resolved, and delay no others.
-pub struct Outside<K> {
+pub struct Outside<K: Clone + Eq + Hash> {
     socket: UdpSocket,
     is_ipv6: bool,
     peers: Peers,
     resolver: Arc<Resolver<K>>,
-    client: K,
+    client: Party<K>,
     unresolved: VecDeque<Unresolved>,
     counters: Arc<Counters>,
 }
@@ -47,7 +49,7 @@ pub struct Outside<K> {
 /// A destination that is being resolved, with the datagrams that wait for its addresses.
 struct Unresolved {
     destination: Destination,
-    datagrams: Vec<Bytes>,
+    datagrams: Vec<Packet>,
     lookup: BoxFuture<'static, Vec<SocketAddr>>,
 }
 
@@ -55,7 +57,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
     /// Binds a socket for IPv4 and IPv6, as far as the system has them.
     pub fn bind(
         resolver: &Arc<Resolver<K>>,
-        client: &K,
+        client: &Party<K>,
         counters: &Arc<Counters>,
     ) -> io::Result<Outside<K>> {
         let any = |ip| bind_udp(SocketAddr::new(ip, 0)).and_then(UdpSocket::from_std);
@@ -73,27 +75,23 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
 
     /// Sends a datagram to the destination's first address that `allows` accepts, once that is
     /// known. Counts a datagram that is dropped.
-    pub async fn send(
-        &mut self,
-        destination: Destination,
-        payload: Bytes,
-        allows: impl Fn(&Destination, IpAddr) -> bool,
-    ) {
-        if let Some(addresses) = self.resolver.known(&destination) {
+    pub async fn send(&mut self, packet: Packet, allows: impl Fn(&Destination, IpAddr) -> bool) {
+        let destination = &packet.peer;
+        if let Some(addresses) = self.resolver.known(destination) {
             // A datagram that has waited for a name does not wait for the socket.
             let _ = self.socket.writable().await;
-            self.send_to(&destination, &addresses, &payload, &allows);
+            self.send_to(destination, &addresses, &packet.payload, &allows);
             return;
         }
         let mut all = self.unresolved.iter();
-        let unresolved = match all.position(|it| it.destination == destination) {
+        let unresolved = match all.position(|it| it.destination == *destination) {
             Some(i) => &mut self.unresolved[i],
-            None => self.look_up(destination),
+            None => self.look_up(destination.clone()),
         };
-        let size = |datagram: &Bytes| datagram.len() + OVERHEAD;
+        let size = |datagram: &Packet| datagram.payload.len() + OVERHEAD;
         let waiting: usize = unresolved.datagrams.iter().map(size).sum();
-        if waiting + size(&payload) <= MAX_WAITING {
-            unresolved.datagrams.push(payload);
+        if waiting + size(&packet) <= MAX_WAITING {
+            unresolved.datagrams.push(packet);
         } else {
             self.counters.dropped_full.increment();
         }
@@ -127,8 +125,8 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Outside<K> {
         loop {
             tokio::select! {
                 (resolved, addresses) = poll_fn(|cx| poll_resolved(&mut self.unresolved, cx)) => {
-                    for payload in resolved.datagrams {
-                        self.send_to(&resolved.destination, &addresses, &payload, &allows);
+                    for packet in resolved.datagrams {
+                        self.send_to(&packet.peer, &addresses, &packet.payload, &allows);
                     }
                 }
                 received = receive_from(&self.socket) => {

@@ -1,6 +1,8 @@
 //! Values that are legal and probably not meant.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use anabranch_gateway::config::read::either;
 
@@ -22,6 +24,14 @@ fn what_is_probably_not_meant_is_a_warning() {
              peers = ['PEER'] }}\n{rest}"
         ))
     };
+    let far = |allow: &str| {
+        warnings(&format!(
+            "listen = '127.0.0.1:7440'\nallow = {allow}\ntunnel = {{ carrier = 'quic', \
+             algorithm = 'olia', key = 'own.key', peers = ['PEER'] }}"
+        ))
+    };
+    assert!(far("['*', '10.0.0.0/8']").is_empty());
+    assert!(far("['127.0.0.1:80']").is_empty());
     let two =
         "paths = [{ name = 'a', interface = 'lo' }, { name = 'b', interface = 'nowhere7' }]\n";
     let cases = [
@@ -77,6 +87,40 @@ fn what_is_probably_not_meant_is_a_warning() {
             ),
             "nothing is allowed",
         ),
+        (
+            near("olia", "paths = [{ name = 'a', interface = 'wwan7' }]"),
+            "the kernel numbers wwan7 in the order in which it finds the interfaces",
+        ),
+        (
+            near("olia", "paths = [{ name = 'a', address = '192.0.2.77' }]"),
+            "this host has no address 192.0.2.77 now",
+        ),
+        (
+            warnings(
+                "far = '192.0.2.1:7440'\npaths = [{ name = 'a', address = '2001:db8::7' }]\n\
+                 tunnel = { carrier = 'quic', algorithm = 'olia', key = 'own.key', \
+                 peers = ['PEER'] }",
+            ),
+            "192.0.2.1:7440 has no address of this family: the path stays off",
+        ),
+        (
+            warnings(
+                "far = '127.0.0.1:1080'\nsocks.listen = '127.0.0.1:1080'\n\
+                 paths = [{ name = 'a', address = '127.0.0.1' }]\n\
+                 tunnel = { carrier = 'quic', algorithm = 'olia', key = 'own.key', \
+                 peers = ['PEER'] }",
+            ),
+            "this is the address of socks of near itself",
+        ),
+        (
+            far("['*', '127.0.0.0/8:8080']"),
+            "allow[1]: whoever may use \"*\" also reaches services of far's own host by 127.0.0.0/8",
+        ),
+        (
+            far("['169.254.169.254', '*:443']"),
+            "allow[0]: whoever may use",
+        ),
+        (far("['*', 'fe80::/10']"), "allow[1]: whoever may use"),
     ];
     for (warnings, says) in cases {
         assert!(warnings.contains(says), "expected {says}, got {warnings}");
@@ -103,4 +147,58 @@ fn a_congestion_control_that_only_the_carrier_has_is_valid() {
     assert_eq!(refusals("quic", "bbrr"), 1);
     assert_eq!(refusals("mptcp", "reno"), 0);
     assert_eq!(refusals("mptcp", "no-such-rule"), 1);
+}
+
+/// Whoever may write a file, its folder or the key's folder decides where traffic goes.
+#[test]
+fn files_that_others_can_change_are_a_warning() {
+    let (folder, peer) = folder();
+    let file = folder.path().join("gateway.toml");
+    let text = format!(
+        "listen = '127.0.0.1:7440'\nallow = ['*']\ntunnel = {{ carrier = 'quic', \
+         algorithm = 'olia', key = 'own.key', peers = ['{peer}'] }}\n"
+    );
+    fs::write(&file, text).expect("own folder");
+    let mode = |path: &Path, mode: u32| {
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("own file");
+    };
+    let warnings = || {
+        either(&file)
+            .expect("a valid configuration")
+            .warnings()
+            .join("\n")
+    };
+    mode(&file, 0o644);
+    assert_eq!(warnings(), "");
+    for shared in [0o646, 0o664] {
+        mode(&file, shared);
+        assert!(
+            warnings().contains("others may write this file"),
+            "{shared:o}"
+        );
+    }
+    mode(&file, 0o644);
+    mode(folder.path(), 0o777);
+    assert!(warnings().contains("others may write the folder of this configuration"));
+    // As in /tmp, where nobody replaces the files of others.
+    mode(folder.path(), 0o1777);
+    assert_eq!(warnings(), "");
+    mode(folder.path(), 0o700);
+    let key = folder.path().join("own.key");
+    if std::os::unix::fs::chown(&key, Some(54_321), None).is_ok() {
+        assert!(
+            warnings().contains("tunnel.key belongs to user 54321"),
+            "{}",
+            warnings()
+        );
+    }
+    let fifo = folder.path().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("mkfifo").success());
+    let errors = either(&fifo).expect_err("refused");
+    assert!(
+        errors[0].to_string().contains("expected a regular file"),
+        "{}",
+        errors[0]
+    );
 }

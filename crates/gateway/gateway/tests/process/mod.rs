@@ -220,6 +220,43 @@ fn the_deadline_or_a_second_signal_ends_it_with_open_connections() {
     }
 }
 
+/// A path without a link is no silence: one line in the log, and the reason in the status.
+#[test]
+fn a_path_that_carries_nothing_has_one_line_with_the_reason() {
+    let mut pair = Pair::start(1.0);
+    pair.near.signal(Signal::KILL);
+    pair.near.end();
+    let paths = "{ name = 'lo', address = '127.0.0.1' }, { name = 'gone', interface = 'nowhere7' }";
+    let near = pair.near_toml.replace("'mptcp'", "'quic'");
+    let near = near.replace("{ name = 'lo', address = '127.0.0.1' }", paths);
+    fs::write(pair.folder.path().join("near.toml"), near).expect("own folder");
+    pair.near = Running::start(pair.folder.path(), "near");
+    let reason = "this host has no interface nowhere7";
+    let line = format!("path dead: {reason}");
+    wait("a line", || pair.near.log().contains(&line));
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(pair.near.log().matches(&line).count(), 1);
+    let shown = || {
+        let address = pair.status.to_string();
+        text(&gateway(&["status", &address], pair.folder.path()).stdout)
+    };
+    let status = shown();
+    assert!(
+        status.contains(&format!("gone: dead: {reason}")),
+        "{status}"
+    );
+    assert!(status.contains("127.0.0.1"), "the path's address: {status}");
+    // Nothing was carried over it: no loss is known.
+    let gone = &pair.status()["tunnels"][0]["paths"][1];
+    assert_eq!(gone["loss"], serde_json::Value::Null, "{gone}");
+    pair.far.signal(Signal::TERM);
+    pair.far.end();
+    wait("why there is no tunnel", || {
+        let status = shown();
+        status.contains("no tunnel is established") && status.contains("no answer from")
+    });
+}
+
 /// With glibc's default each thread has a heap, for which it reserves 64 MiB (`share_heap`).
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]

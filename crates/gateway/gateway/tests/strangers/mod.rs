@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 #[path = "../../../carrier/tests/strangers/initial.rs"]
+#[expect(dead_code, reason = "shared with the tests of the carrier")]
 mod initial;
 
 use anabranch_gateway::keys::KeyPair;

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use anabranch_gateway::config::Peer;
+use anabranch_gateway::config::destination::Destinations;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::time::timeout;
@@ -24,6 +26,9 @@ fn query(id: u16, label: &str, udp_size: u16) -> Vec<u8> {
     }
     bytes
 }
+
+/// OPT record of near's own answers: root, type 41, size 4096, no flags, no options.
+const OPT: &[u8] = &[0, 0, 41, 16, 0, 0, 0, 0, 0, 0, 0];
 
 /// The resolver's answer: the query as a response, and for `large` 2000 bytes more.
 fn answer(query: &[u8], over_udp: bool) -> Option<Vec<u8>> {
@@ -103,9 +108,16 @@ fn queries_are_answered_over_udp_and_tcp() {
             let truncated = ask(&socket, &large).await;
             assert_eq!(truncated[..2], large[..2]);
             assert_eq!(truncated[2], 0x80 | 0x02 | 0x01);
-            assert_eq!(truncated[6..12], [0; 6]);
+            // No records but OPT, if the query has it (RFC 6891, section 6.1.1): root, 41, 4096, 0.
+            let has_opt = udp_size > 0;
+            assert_eq!(truncated[6..12], [0, 0, 0, 0, 0, has_opt.into()]);
+            let opt: &[u8] = if has_opt { OPT } else { &[] };
+            assert_eq!(truncated[12 + 7 + 4..], *opt);
         }
         assert_eq!(pair.near_counters.dns_truncated.value(), 2);
+        // The client's size counts up to 4096.
+        let large = query(7, "large", 4096);
+        assert_eq!(Some(ask(&socket, &large).await), answer(&large, false));
         let mut tcp = pair.dial("dns").await;
         for (id, label) in [(8, "large"), (9, "small")] {
             let query = query(id, label, 0);
@@ -116,7 +128,7 @@ fn queries_are_answered_over_udp_and_tcp() {
             tcp.read_exact(&mut received).await.expect("an answer");
             assert_eq!(Some(received), answer(&query, false));
         }
-        assert_eq!(pair.far_counters.dns_answered.value(), 5);
+        assert_eq!(pair.far_counters.dns_answered.value(), 6);
         pair.close().await;
     });
 }
@@ -131,11 +143,43 @@ fn a_query_without_an_answer_fails() {
             let failed = ask(&socket, &silent).await;
             // Response, recursion desired; recursion available, SERVFAIL; the question.
             assert_eq!(failed[..4], [0, 3, 0x81, 0x82], "{far}");
-            assert_eq!(failed[12..], silent[12..12 + 7 + 4], "{far}");
+            assert_eq!(failed[12..12 + 7 + 4], silent[12..12 + 7 + 4], "{far}");
+            assert_eq!(failed[12 + 7 + 4..], *OPT, "{far}");
             assert_eq!(pair.near_counters.dns_failed.value(), 1);
             pair.close().await;
         }
     });
+}
+
+/// A peer with a list of its own asks for the names of this list alone: data would leave by names.
+#[test]
+fn the_allow_list_of_a_peer_counts_for_dns() {
+    each_carrier(async |carrier| {
+        let far = format!("resolver = \"{}\"", resolver().await);
+        let (pair, socket) = pair(carrier, &far).await;
+        let small = query(5, "small", 0);
+        for (allow, code) in [("127.0.0.1:9", 5), ("small:9", 0), ("*.small", 5), ("*", 0)] {
+            let mut far = pair.far_config.clone();
+            let mut peer = Peer::from(pair.near_key.public().clone());
+            peer.allow = Some(Destinations(vec![allow.parse().expect("one")]));
+            far.tunnel.peers = vec![peer];
+            assert_eq!(pair.far().apply(far.clone()).await.0, far);
+            assert_eq!(ask(&socket, &small).await[3] & 15, code, "{allow}");
+        }
+        pair.close().await;
+    });
+}
+
+/// The kernel says at once that nobody listens there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resolver_that_does_not_run_costs_no_time() {
+    let (pair, socket) = pair("quic", "resolver = \"127.0.0.1:1\"").await;
+    ask(&socket, &query(3, "first", 0)).await;
+    let start = tokio::time::Instant::now();
+    ask(&socket, &query(4, "again", 0)).await;
+    let took = start.elapsed();
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    pair.close().await;
 }
 
 #[test]

@@ -260,6 +260,38 @@ pub async fn from(address: &str, to: SocketAddr) -> std::io::Result<TcpStream> {
     socket.connect(to).await
 }
 
+/// Makes something as another user of this host, if this one may; sockets keep their user.
+pub fn as_user<T: Send + 'static>(
+    user: u32,
+    make: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let made = std::thread::spawn(move || {
+        // SAFETY: the call changes this thread's identity and no memory. It returns the one before.
+        let is_user = unsafe {
+            libc::setfsuid(user);
+            libc::setfsuid(user) == user as libc::c_int
+        };
+        is_user.then(make)
+    });
+    made.join().expect("no panic")
+}
+
+/// A socket of another user.
+pub fn of_user(user: u32) -> Option<TcpSocket> {
+    let new = || {
+        let socket = socket2::Socket::new(
+            socket2::Domain::IPV4,
+            socket2::Type::STREAM,
+            Some(socket2::Protocol::TCP),
+        );
+        let socket = socket.expect("a socket");
+        socket.set_nonblocking(true).expect("set");
+        socket
+    };
+    let socket = as_user(user, new)?;
+    Some(TcpSocket::from_std_stream(socket.into()))
+}
+
 /// The connection over which a host was asked for.
 pub async fn asked(mut socket: TcpStream, host: &[u8], port: u16) -> Result<TcpStream, u8> {
     request(&mut socket, 1, host, port).await.map(|_| socket)

@@ -19,7 +19,12 @@ fn all_tunnels_of_a_key_share_its_connections() {
             }
             nears.push(near);
         }
-        assert_eq!(open.len(), 2, "connections of one key over four tunnels");
+        // The second client behind the key has got a place of the first.
+        assert!(open.len() >= 2);
+        until("two connections of one key over four tunnels", async || {
+            pair.far().active() == 2
+        })
+        .await;
         pair.close().await;
     });
 }

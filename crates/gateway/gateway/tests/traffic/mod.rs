@@ -15,4 +15,5 @@ mod places;
 mod refusals;
 mod restart;
 mod stalled;
+mod starvation;
 mod udp;

@@ -4,15 +4,26 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio::time::timeout;
 
-use super::boundaries::own_address;
 use super::harness::*;
+use super::udp::{associate_from, datagram};
+
+/// Another user of this host.
+const OTHER: u32 = 54_321;
 
 /// A connection by SOCKS5 from this address; `None` if it is reset or refused.
 async fn connect_from(address: &str, socks: SocketAddr, to: SocketAddr) -> Option<TcpStream> {
-    let mut socket = from(address, socks).await.ok()?;
+    let socket = TcpSocket::new_v4().expect("a socket");
+    let address = SocketAddr::new(address.parse().expect("an address"), 0);
+    socket.bind(address).expect("an own address");
+    connected(socket, socks, to).await
+}
+
+/// A connection by SOCKS5 over this socket.
+async fn connected(socket: TcpSocket, socks: SocketAddr, to: SocketAddr) -> Option<TcpStream> {
+    let mut socket = socket.connect(socks).await.ok()?;
     let bytes = [
         &[5, 1, 0, 5, 1, 0],
         &*host(to.ip()),
@@ -41,35 +52,62 @@ async fn take_all(from: &[&str], socks: SocketAddr, to: SocketAddr) -> Vec<TcpSt
 }
 
 #[test]
-fn a_client_at_its_limit_stops_no_other_and_loopback_is_one_client() {
+fn a_client_at_its_limit_stops_no_other_and_a_user_of_this_host_is_one_client() {
     each_carrier(async |carrier| {
-        let Some(own) = own_address() else {
-            eprintln!("skipped: this host has loopback only");
+        let pair = Pair::near_with(carrier, "limits.connections = 16\n").await;
+        let (socks, echo) = (pair.at("socks").await, echo().await);
+        let taken = take_all(&["127.0.0.1", "127.0.0.2", "127.1.2.3"], socks, echo).await;
+        assert_eq!(taken.len(), 4, "a quarter");
+        let Some(other) = of_user(OTHER) else {
+            eprintln!("skipped: only root can be another user");
             return;
         };
-        let near = format!(
-            "limits.connections = 16\n[socks]\nlisten = \"0.0.0.0:0\"\nclients = [\"{own}/32\"]"
-        );
-        let pair = Pair::near_with(carrier, &near).await;
-        let port = pair.at("socks").await.port();
-        let echo = echo().await;
-        let loopback = SocketAddr::from(([127, 0, 0, 1], port));
-        let taken = take_all(&["127.0.0.1", "127.0.0.2", "127.1.2.3"], loopback, echo).await;
-        let other = connect_from(&own.to_string(), (own, port).into(), echo).await;
-        let mut other = other.unwrap_or_else(|| panic!("{} places of one client", taken.len()));
+        let mut other = connected(other, socks, echo).await.expect("another user");
         exchange(&mut other, "another client").await;
-        assert_eq!(taken.len(), 4, "a quarter");
         pair.close().await;
     });
 }
 
-/// A resolver that returns each query as its answer.
-async fn resolver() -> SocketAddr {
+/// One association with datagrams from many ports is as many connections to far: each has a place
+/// at both ends, so near's limits are reached before far's.
+#[test]
+fn sockets_of_an_association_take_places_and_the_same_ones_at_both_ends() {
+    each_carrier(async |carrier| {
+        let pair = Pair::near_with(carrier, "limits.connections = 16\n").await;
+        let (_control, at) = associate_from(&pair, 0).await;
+        let to = super::udp::echo().await;
+        let mut sockets = Vec::new();
+        for _ in 0..8 {
+            let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+            let sent = datagram(to, b"x");
+            until("answered", async || {
+                socket.send_to(&sent, at).await.expect("sent");
+                let mut answer = [0; 100];
+                let answered = timeout(Duration::from_millis(500), socket.recv(&mut answer));
+                matches!(answered.await, Ok(Ok(_)))
+            })
+            .await;
+            sockets.push(socket);
+        }
+        // A client has a quarter of 16: the association and three sockets, those used last.
+        until("places", async || {
+            (pair.near.active(), pair.far().active()) == (4, 3)
+        })
+        .await;
+        pair.close().await;
+    });
+}
+
+/// A resolver that returns each query as its answer, but one for `quiet`.
+pub async fn resolver() -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
     let address = socket.local_addr().expect("bound");
     tokio::spawn(async move {
         let mut buffer = [0; 600];
         while let Ok((n, from)) = socket.recv_from(&mut buffer).await {
+            if buffer[13..n].starts_with(b"quiet") {
+                continue;
+            }
             buffer[2] |= 0x80;
             let _ = socket.send_to(&buffer[..n], from).await;
         }

@@ -33,7 +33,7 @@ pub async fn associate(pair: &Pair) -> (TcpStream, UdpSocket) {
 }
 
 /// The control connection of a client that names this port, and the association's address.
-async fn associate_from(pair: &Pair, port: u16) -> (TcpStream, SocketAddr) {
+pub async fn associate_from(pair: &Pair, port: u16) -> (TcpStream, SocketAddr) {
     let mut control = pair.dial("socks").await;
     let at = request(&mut control, 3, &[1, 0, 0, 0, 0], port).await;
     (control, at.expect("associated"))

@@ -1,18 +1,17 @@
 //! Parts of the gateway by themselves, without a network.
 
 mod destinations;
+mod limits;
 mod wire;
 
 use std::future::pending;
 use std::time::Duration;
 
-use anabranch_gateway::config::Limits;
 use anabranch_gateway::counters::Counters;
 use anabranch_gateway::names::dns::{addresses, parse_query, queries};
-use anabranch_gateway::traffic::limits::{Limiter, Purpose, Rate, client_of};
 use anabranch_gateway::traffic::tasks::Tasks;
 use anabranch_gateway::wire::Name;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 /// Type AAAA, type A and class IN.
 const AAAA: u16 = 28;
@@ -55,6 +54,28 @@ fn an_answer_has_the_addresses_of_a_chain_and_the_shortest_time() {
 }
 
 #[test]
+fn addresses_of_other_names_than_the_one_asked_for_count_for_nothing() {
+    let asked = b"\x05victi\x04test\0\0\x01\0\x01";
+    let other = b"\x05other\x04test\0\0\x01\0\x01\0\0\x01\x2c\0\x04\x06\x06\x06\x06";
+    let own = b"\x05VICTI\xc0\x12\0\x01\0\x01\0\0\0\x1e\0\x04\xc0\0\x02\x01";
+    let loops = b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x02\xc0\x0c";
+    let answer = |records: &[&[u8]]| {
+        let head = [0, 0, 0x81, 0x80, 0, 1, 0, records.len() as u8, 0, 0, 0, 0];
+        [&head[..], asked, &records.concat()].concat()
+    };
+    let found = |records: &[&[u8]]| addresses(&answer(records)).expect("an answer").0;
+    let expected = ["192.0.2.1".parse::<std::net::IpAddr>().expect("an address")];
+    assert_eq!(found(&[other, own]), expected);
+    assert_eq!(found(&[loops, own]), expected);
+    assert!(found(&[other]).is_empty());
+    // A pointer that leads to itself.
+    assert_eq!(
+        addresses(&answer(&[b"\xc0\x1d\0\x01\0\x01\0\0\0\0\0\0"])),
+        None
+    );
+}
+
+#[test]
 fn own_queries_are_queries() {
     let name: Name = "www.example.org".parse().expect("a name");
     for (query, kind) in queries(&name).iter().zip([AAAA, A]) {
@@ -91,63 +112,6 @@ fn the_table_has_every_counter_once_and_metrics_in_succession() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
-}
-
-#[test]
-fn connections_are_limited_per_client_and_in_total() {
-    let mut limits = Limits {
-        connections: Some(3),
-        connections_per_client: Some(2),
-        ..Default::default()
-    };
-    let limiter = Limiter::new(&limits);
-    let connection = |client| limiter.admit(Purpose::Connection, &client);
-    let a = [connection(1), connection(1)].map(|it| it.expect("within the limits"));
-    assert!(connection(1).is_none());
-    let b = connection(2).expect("within the limits");
-    assert!(connection(3).is_none());
-    let query = limiter
-        .admit(Purpose::Query, &1)
-        .expect("a place of its own");
-    limits.connections = Some(4);
-    limiter.replace(&limits);
-    assert!(connection(3).is_some());
-    assert_eq!(limiter.active(), 4);
-    drop((a, b, query));
-    assert_eq!(limiter.active(), 0);
-    // No client is remembered.
-    assert!(format!("{limiter:?}").contains("each: {}"), "{limiter:?}");
-}
-
-#[test]
-fn a_client_is_this_host_an_ipv4_address_or_64_bits_of_ipv6() {
-    let client = |text: &str| client_of(text.parse().expect("an address"));
-    assert_eq!(client("192.0.2.1"), client("::ffff:192.0.2.1"));
-    assert_ne!(client("192.0.2.1"), client("192.0.2.2"));
-    assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:0:0:2"));
-    assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
-    assert_eq!(client("127.0.0.1"), client("127.9.9.9"));
-    assert_eq!(client("127.0.0.1"), client("::1"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn connections_of_a_client_share_its_rate() {
-    // 8 Mbit/s are 1 MB/s: 2 x 500 kB take 1 s less the burst of 0.1 s.
-    let rate = Rate::new(Some(8.0));
-    let start = Instant::now();
-    let half = async {
-        for _ in 0..50 {
-            rate.take(10_000).await;
-        }
-    };
-    tokio::join!(half, async {
-        for _ in 0..50 {
-            rate.take(10_000).await;
-        }
-    });
-    let took = start.elapsed().as_secs_f64();
-    assert!((0.89..1.01).contains(&took), "{took}");
-    Rate::new(None).take(usize::MAX).await;
 }
 
 const SOON: Duration = Duration::from_secs(1);

@@ -36,7 +36,7 @@ fn heads() -> impl Strategy<Value = Head> {
 }
 
 /// Reads a head from memory, which never waits.
-fn read_head(mut bytes: &[u8]) -> (io::Result<Head>, usize) {
+fn read_head(mut bytes: &[u8]) -> (io::Result<(Head, Option<u32>)>, usize) {
     let length = bytes.len();
     let head = Head::read(&mut bytes)
         .now_or_never()
@@ -48,12 +48,13 @@ proptest! {
     #[test]
     fn heads_are_read_as_they_were_written_and_no_byte_beyond(
         head in heads(),
+        client in any::<Option<u32>>(),
         payload in any::<Vec<u8>>(),
     ) {
-        let encoded = head.encode();
+        let encoded = head.encode(client);
         let bytes = [&encoded, &payload[..]].concat();
         let (read, consumed) = read_head(&bytes);
-        prop_assert_eq!(read.expect("a head"), head);
+        prop_assert_eq!(read.expect("a head"), (head, client));
         prop_assert_eq!(consumed, encoded.len());
         for end in 0..encoded.len() {
             let error = read_head(&encoded[..end]).0.expect_err("truncated");

@@ -20,7 +20,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 use super::now;
 use super::udp::{PathSocket, Udp};
 use crate::config;
+use crate::failure;
 use crate::quic::probe::Probes;
+use crate::socket::address_of;
 
 /// The local address of path `i` as the library sees it, from the discard prefix (RFC 6666).
 fn tag(i: usize) -> IpAddr {
@@ -67,6 +69,8 @@ pub struct Slot {
     probes: Mutex<Probes>,
     udp: Arc<dyn Udp>,
     socket: RwLock<Option<Arc<dyn PathSocket>>>,
+    /// Reason for which the last probe was not sent.
+    fault: Mutex<Option<io::Error>>,
     receiver: Receiver,
 }
 
@@ -104,14 +108,19 @@ impl Slot {
     /// Sends a probe, if it can. Without an interface or a route no answer arrives either; a later
     /// socket finds the interface as it is then.
     pub fn probe(&self) {
-        if self.bound().is_none() && self.bind().is_err() {
+        if self.bound().is_none()
+            && let Err(error) = self.bind()
+        {
+            *self.fault.lock() = Some(error);
             return;
         }
         let probe = self.probes.lock().next(now(), [random(), random()]);
-        if self.send(&probe).is_err() {
+        let sent = self.send(&probe);
+        if sent.is_err() {
             self.unbind();
             let _ = self.bind();
         }
+        *self.fault.lock() = sent.err();
     }
 
     /// Time of the latest answer to a probe, and its round-trip time.
@@ -119,10 +128,28 @@ impl Slot {
         self.probes.lock().answer()
     }
 
-    /// Local address of its packets.
+    /// Local address of its packets: that of the interface where none is configured.
     pub fn local(&self) -> Option<IpAddr> {
         let bound = self.bound()?.local_addr().ok()?.ip();
-        Some(bound).filter(|ip| !ip.is_unspecified())
+        match &self.config.interface {
+            Some(name) if bound.is_unspecified() => address_of(name, self.far.is_ipv4()),
+            _ => Some(bound).filter(|ip| !ip.is_unspecified()),
+        }
+    }
+
+    /// Whether `far` has no address of the family of the path's address.
+    pub fn lacks_family(&self) -> bool {
+        let own = self.config.address;
+        own.is_some_and(|own| own.is_ipv4() != self.far.is_ipv4())
+    }
+
+    /// Reason for which nothing returns over the path.
+    pub fn fault(&self) -> String {
+        let far = self.far;
+        if let Some(error) = &*self.fault.lock() {
+            return failure::of_path(error, &self.config, far);
+        }
+        failure::of_silent_path(&self.config, far)
     }
 
     fn unbind(&self) {
@@ -192,6 +219,7 @@ impl Sockets {
                 probes: Mutex::default(),
                 udp: udp.clone(),
                 socket: RwLock::default(),
+                fault: Mutex::default(),
                 receiver: receiver.clone(),
             })
         };

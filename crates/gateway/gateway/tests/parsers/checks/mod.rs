@@ -56,14 +56,14 @@ fn head(bytes: &[u8]) {
     let read = Head::read(&mut rest)
         .now_or_never()
         .expect("memory never waits");
-    if let Ok(head) = read {
-        let encoded = head.encode();
+    if let Ok((head, client)) = read {
+        let encoded = head.encode(client);
         let networks = 1 + Head::MAX_NETWORKS * (1 + 1 + 16);
-        assert!(encoded.len() <= 2 + networks + Destination::MAX_BYTES);
+        assert!(encoded.len() <= 2 + 4 + networks + Destination::MAX_BYTES);
         let again = Head::read(&mut &encoded[..])
             .now_or_never()
             .expect("no wait");
-        assert_eq!(again.expect("a head"), head);
+        assert_eq!(again.expect("a head"), (head, client));
     }
 }
 
@@ -138,7 +138,10 @@ fn socks_datagram(bytes: &[u8]) {
 /// A DNS query: near's own answers are answers to it.
 fn dns_query(bytes: &[u8]) {
     if let Some(query) = dns::parse_query(bytes) {
-        for answer in [dns::failure(bytes, &query), dns::truncated(bytes, &query)] {
+        for answer in [
+            dns::failure(bytes, &query, dns::SERVFAIL),
+            dns::truncated(bytes, &query),
+        ] {
             assert!(dns::answers(&answer, &query));
             assert!(answer.len() <= query.udp_size.into());
             assert!(dns::parse_query(&answer).is_none());
