@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from itertools import cycle
 from pathlib import Path
@@ -203,6 +204,14 @@ def test_the_quick_form_says_so_first() -> None:
     header = html.html(replace(report, quick=True)).split("</header>")[0]
     assert "Quick form" in header
     assert "<code>anabranch reproduce olia</code>" in header
+
+
+def test_the_first_screen_has_the_first_sentence_of_each_reason() -> None:
+    header = unescape(html.html(olia(2.0)).split("</header>")[0])
+    reasons = [one.reason for one in olia(2.0).of(Verdict.NOT_REPRODUCED)]
+    assert reasons
+    for reason in reasons:
+        assert reason.split(". ")[0].rstrip(".") + ".</span>" in header
 
 
 FEW = ("losses", "floors")
