@@ -306,5 +306,5 @@ def _half(values: NDArray[np.float64]) -> float:
 
 def _within(value: Number, low: float, high: float, unit: Number = 1.0) -> list[Number]:
     """The distances to the edges that a band has."""
-    edges = ((low, value - low * unit), (high, high * unit - value))
-    return [distance for edge, distance in edges if math.isfinite(edge)]
+    edges = ((1, low), (-1, high))
+    return [sign * (value - edge * unit) for sign, edge in edges if math.isfinite(edge)]
