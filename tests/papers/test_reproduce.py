@@ -342,6 +342,8 @@ def test_a_quick_reproduction_has_its_own_seeds_and_no_interval_from_one(tiny: P
     report = reproduce.reproduce("tiny", quick=True)
     assert report.seeds == [3]
     assert report.command.endswith("--quick")
+    # The other item has no claim, and its printed number is that of the table.
+    assert [item.id for item in report.items] == ["table"]
     assert row(report, "table", "mbps", "fast.lia").interval is None
 
 
