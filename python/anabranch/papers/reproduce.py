@@ -60,9 +60,9 @@ def reproduce(
     """Run the experiments of a paper, test its statements and judge its claims.
 
     `quick` takes fewer seeds and shorter runs, as the folder defines, items with claims or printed
-    numbers alone, and fewer random samples for statements. report.html and report.json are written to `out`, which must be empty unless
-    `force`. `store` is a directory that keeps each run, so that the same call resumes. `progress`
-    is called with the fraction done, 0 to 1.
+    numbers alone, and fewer random samples for statements. report.html and report.json are written
+    to `out`, which must be empty unless `force`. `store` is a directory that keeps each run, so
+    that the same call resumes. `progress` is called with the fraction done, 0 to 1.
 
     Raises `ScenarioError` for an unknown paper and for an inconsistent folder.
     """
