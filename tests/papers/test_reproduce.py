@@ -208,10 +208,13 @@ def test_the_quick_form_says_so_first() -> None:
 
 def test_the_first_screen_has_the_first_sentence_of_each_reason() -> None:
     header = unescape(html.html(olia(2.0)).split("</header>")[0])
-    reasons = [one.reason for one in olia(2.0).of(Verdict.NOT_REPRODUCED)]
-    assert reasons
-    for reason in reasons:
-        assert reason.split(". ")[0].rstrip(".") + ".</span>" in header
+    claims = olia(2.0).of(Verdict.NOT_REPRODUCED)
+    assert claims
+    for claim in claims:
+        assert f"{claim.short_reason}</span>" in header
+    one = claims[0]
+    assert replace(one, reason="A queue. More.").short_reason == "A queue."
+    assert replace(one, reason="As a1: A queue. More.").short_reason == "As a1."
 
 
 FEW = ("losses", "floors")

@@ -137,6 +137,12 @@ class Claim:
     seeds_to_decide: float | None = None
     """If undecided: the number of seeds that would decide, infinity for more than 1000."""
 
+    @property
+    def short_reason(self) -> str:
+        """The first sentence of the reason, or the claim whose reason it has."""
+        end = ": " if self.reason.startswith("As ") else ". "
+        return self.reason.split(end)[0].rstrip(".") + "."
+
 
 def judge(
     stated: Stated,
