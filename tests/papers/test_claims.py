@@ -226,6 +226,15 @@ def claim(check: dict, average: str = "mean", reason: str = "", **cases: list[fl
     return judge_claim(stated, numbers, spread=Spread.of(table, average))
 
 
+def test_an_interval_is_that_of_the_mean_over_the_seeds() -> None:
+    # b is the same with every seed.
+    check = {"type": "interval", "cases": ["a", "b"], "max": 0.497}
+    wide = claim(check, a=APART, b=[1.0, 1.0, 1.0])
+    assert wide.because == "a ± 0.5, b ± 0, expected at most 0.497"
+    assert wide.verdict == "holds"
+    assert claim({**check, "max": 0.496}, a=APART, b=[1.0, 1.0, 1.0]).verdict == "fails"
+
+
 def at_most(most: float) -> dict:
     return {"type": "range", "case": "a", "max": most}
 

@@ -44,7 +44,7 @@ def test_a_table_has_every_number_of_the_page() -> None:
 
 @pytest.mark.usefixtures("tiny")
 def test_reproduce_prints_a_table_per_item_and_nothing_else() -> None:
-    printed = CliRunner().invoke(app, ["reproduce", "tiny", "--quick", "--latex"]).stdout
+    printed = CliRunner().invoke(app, ["reproduce", "tiny", "--latex"]).stdout
     assert printed.startswith("% A table (On a table)\n\\begin{tabular}")
     assert printed.endswith("\\end{tabular}\n\n")
     assert printed.count("\\toprule") == printed.count("\\bottomrule") == 2

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from itertools import cycle
 from pathlib import Path
@@ -205,6 +206,17 @@ def test_the_quick_form_says_so_first() -> None:
     assert "<code>anabranch reproduce olia</code>" in header
 
 
+def test_the_first_screen_has_the_first_sentence_of_each_reason() -> None:
+    header = unescape(html.html(olia(2.0)).split("</header>")[0])
+    claims = olia(2.0).of(Verdict.NOT_REPRODUCED)
+    assert claims
+    for claim in claims:
+        assert f"{claim.short_reason}</span>" in header
+    one = claims[0]
+    assert replace(one, reason="A queue. More.").short_reason == "A queue."
+    assert replace(one, reason="As a1: A queue. More.").short_reason == "As a1."
+
+
 FEW = ("losses", "floors")
 """Items with a short table and with a long one."""
 
@@ -333,6 +345,8 @@ def test_a_quick_reproduction_has_its_own_seeds_and_no_interval_from_one(tiny: P
     report = reproduce.reproduce("tiny", quick=True)
     assert report.seeds == [3]
     assert report.command.endswith("--quick")
+    # The other item has no claim, and its printed number is that of the table.
+    assert [item.id for item in report.items] == ["table"]
     assert row(report, "table", "mbps", "fast.lia").interval is None
 
 

@@ -147,6 +147,7 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("transfer_jain_index", {}, 25 / 28),
         ("transfer_mbps", {"flow": "a"}, 16 / 3),  # (8 + 4 + 4) / 3
         ("transfer_mbps", {}, 5.0),  # (8 + 4 + 4 + 4) / 4
+        ("transfers_sum_mbps", {"flow": "a"}, 16.0),
         ("transfer_s", {}, 2.0),  # (1 + 2 + 4 + 1) / 4
         ("transfer_quantile_s", {"share": 0.5, "flow": "a"}, 2.0),
         ("transfers_longer", {"than_s": 1.0, "flow": "a"}, 2 / 3),
@@ -171,6 +172,8 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("window_rate_mbps", {**RATE, "path": 0}, (88 / 150 + 4 / 3) / 2),
         ("window_rate_mbps", {"packet_bytes": 1000, "path": 0}, (88 / 150 + 4 / 3) / 2),
         ("window_rate_mbps", {**RATE, "from_s": 1.5}, (USER_0 + 4 / 3) / 2),
+        # Windows of 5, 2.5 and 10 packets in the mean; 1000 bytes in 100 ms are 0.08 Mbps.
+        ("expected_rate_mbps", {**RATE, "base_rtt_ms": 100}, 17.5 / 3 * 0.08),
         ("window_rate_variation", {**RATE, "path": 0}, PATH_0.std() / PATH_0.mean() / 2),
         ("window_rate_variation", {**RATE, "path": 0, "from_s": 0.5, "to_s": 1.0}, 0.0),
         (

@@ -203,6 +203,29 @@ class Levels:
 
 
 @dataclass(frozen=True)
+class Interval:
+    """Half the 95 % interval of the mean of every case over its seeds is at most `max`."""
+
+    kind: ClassVar = "interval"
+    metric: str
+    cases: tuple[Case, ...]
+    max: float
+
+    def parts(self, number: Numbers) -> Margins:
+        return [[self.max - half] for half in self._halves(number).values()]
+
+    def because(self, number: Numbers) -> str:
+        halves = self._halves(number)
+        each = ", ".join(f"{case} ± {half:.2g}" for case, half in halves.items())
+        return f"{each}, expected at most {self.max:.3g}"
+
+    def _halves(self, number: Numbers) -> dict[Case, float]:
+        """Half the interval of each case; 0 for a number that does not vary."""
+        values = {case: np.atleast_1d(number(self.metric, case)) for case in self.cases}
+        return {case: _half(value) for case, value in values.items()}
+
+
+@dataclass(frozen=True)
 class Closer:
     """A case is nearer to the target case than another case is.
 
@@ -257,7 +280,7 @@ class ByHand:
     note: str = ""
 
 
-Comparison: TypeAlias = Order | Ratio | Range | Close | Closer | Levels
+Comparison: TypeAlias = Order | Ratio | Range | Close | Closer | Levels | Interval
 """A check of numbers."""
 Words: TypeAlias = ByStatement | ByHand
 """A check without numbers."""
@@ -271,7 +294,17 @@ def needed(check: Comparison, known: Known) -> list[tuple[str, Case]]:
     return numbers.asked
 
 
+def _half(values: NDArray[np.float64]) -> float:
+    """Half the 95 % interval of a mean (Student's t); 0 for a single value."""
+    n = len(values)
+    if n == 1:
+        return 0.0
+    from scipy.special import stdtrit
+
+    return float(stdtrit(n - 1, 0.975) * values.std(ddof=1) / math.sqrt(n))
+
+
 def _within(value: Number, low: float, high: float, unit: Number = 1.0) -> list[Number]:
     """The distances to the edges that a band has."""
-    edges = ((low, value - low * unit), (high, high * unit - value))
-    return [distance for edge, distance in edges if math.isfinite(edge)]
+    edges = ((1, low), (-1, high))
+    return [sign * (value - edge * unit) for sign, edge in edges if math.isfinite(edge)]

@@ -14,6 +14,7 @@ from anabranch.papers.checks import (
     ByStatement,
     Closer,
     Comparison,
+    Interval,
     Known,
     Margins,
     Missing,
@@ -49,9 +50,13 @@ class Spread:
             numbers.setdefault(metric, {})[case] = wide[metric, case].to_numpy(dtype=float)
         return cls(numbers, average == "median")
 
+    def by_seed(self, numbers: Known) -> dict[str, dict[str, Number]]:
+        """An item's averages, those that vary replaced by their entries per seed."""
+        return {name: {**cases, **self.numbers.get(name, {})} for name, cases in numbers.items()}
+
     def margins(self, check: Comparison, numbers: Known) -> Parts:
         """The margins of a check of an item's averages, over the seeds that all numbers have."""
-        sets = {name: {**cases, **self.numbers.get(name, {})} for name, cases in numbers.items()}
+        sets = self.by_seed(numbers)
         names = needed(check, numbers)
         found = [self.numbers[m][c] for m, c in names if c in self.numbers.get(m, {})]
         if found:
@@ -132,6 +137,12 @@ class Claim:
     seeds_to_decide: float | None = None
     """If undecided: the number of seeds that would decide, infinity for more than 1000."""
 
+    @property
+    def short_reason(self) -> str:
+        """The first sentence of the reason, or the claim whose reason it has."""
+        end = ": " if self.reason.startswith("As ") else ". "
+        return self.reason.split(end)[0].rstrip(".") + "."
+
 
 def judge(
     stated: Stated,
@@ -151,8 +162,10 @@ def judge(
         verdict, because = _by_statement(check.place, statements)
     else:
         try:
-            margins = (spread or Spread()).margins(check, numbers)
-            verdict, because = Verdict(decision.decided(margins)), check.because(Numbers(numbers))
+            of_seeds = spread or Spread()
+            margins = of_seeds.margins(check, numbers)
+            shown = of_seeds.by_seed(numbers) if isinstance(check, Interval) else numbers
+            verdict, because = Verdict(decision.decided(margins)), check.because(Numbers(shown))
             if verdict is Verdict.UNDECIDED:
                 because += f"; {decision.undecided_in_words(margins)}"
                 seeds = decision.would_decide(margins)

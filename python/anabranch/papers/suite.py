@@ -391,6 +391,16 @@ class Paper(Described):
         """The decreases, each with its item."""
         return [(item.id, drop) for item in self.items.values() for drop in item.drops]
 
+    @property
+    def judged(self) -> "Paper":
+        """The paper without the items that have neither claims nor printed numbers of their own."""
+
+        def counts(item: Item) -> bool:
+            printed = item.printed.values()
+            return bool(self.claims_of(item)) or any(m.published and not m.repeats for m in printed)
+
+        return replace(self, items={id: item for id, item in self.items.items() if counts(item)})
+
     def claims_of(self, item: Item) -> list[Stated]:
         """The claims on a table or figure."""
         return [claim for claim in self.claims.values() if claim.item == item.id]

@@ -183,6 +183,13 @@ def transfer_mbps(result: Result, flow: str | None = None) -> float:
 
 
 @quantity
+def transfers_sum_mbps(result: Result, flow: str | None = None) -> float:
+    """The sum of the rates of all transfers of a run, Mbps; for transfers at the same time."""
+    files = rows(result.transfers, flow=flow)
+    return float((8e-6 * files["bytes"] / files["duration_s"]).sum() / runs(files))
+
+
+@quantity
 def transfer_s(result: Result, flow: str | None = None) -> float:
     """Duration of a transfer from its arrival to its last byte, the mean over transfers, s."""
     return float(rows(result.transfers, flow=flow)["duration_s"].mean())

@@ -71,6 +71,25 @@ def window_rate_mbps(
 
 
 @quantity
+def expected_rate_mbps(
+    result: Result,
+    flow: str,
+    packet_bytes: float,
+    base_rtt_ms: float,
+    from_s: float | None = None,
+    to_s: float | None = None,
+) -> float:
+    """A path's window over a base RTT, the mean over samples, paths and users of a flow, Mbps.
+
+    It is Vegas' expected rate, and equation (8) of the I-TCP paper. Without `from_s` and `to_s` the
+    samples of the measurement window.
+    """
+    begin = result.scenario.warmup_s if from_s is None else from_s
+    samples = between(rows(result.path_samples, flow=flow), begin, to_s)
+    return float(samples["window_packets"].mean() * packet_bytes * 8e-3 / base_rtt_ms)
+
+
+@quantity
 def window_rate_variation(
     result: Result,
     flow: str,

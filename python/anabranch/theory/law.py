@@ -104,9 +104,11 @@ class Law:
     def phi_derivatives(self, states: States, wrt: str) -> sparse.csr_array:
         """The exact Jacobian of phi in `wrt`: (dI - phi dD) / D."""
         increase, decrease = self.evaluate(states)
-        dI, dD = self.derivatives(states, wrt)
-        scale, phi = sparse.diags_array(1.0 / decrease), sparse.diags_array(increase / decrease)
-        return sparse.csr_array(scale @ (dI - phi @ dD))
+        dI, dD = self._core.derivatives(wrt, states)
+        sizes = np.diff(states.starts)
+        row = np.repeat(np.arange(len(decrease)), np.repeat(sizes, sizes))  # of each value
+        values = (1.0 / decrease)[row] * (dI - (increase / decrease)[row] * dD)
+        return blocks(states.starts, values)
 
     def __repr__(self) -> str:
         return f"Law({self.name!r})"

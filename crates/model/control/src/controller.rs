@@ -94,6 +94,7 @@ pub struct Controller<R: Rule> {
     initial_window: f64,
     smallest_ssthresh: f64,
     increase_per_round: bool,
+    increase_per_ack: bool,
     beta_ecn: Option<f64>,
     paths: Vec<Path<f64>>,
     memory: Vec<R::Memory<f64>>,
@@ -120,6 +121,7 @@ impl<R: Rule> Controller<R> {
                 SMALLEST_SSTHRESH_ONE_PATH
             },
             increase_per_round: false,
+            increase_per_ack: false,
             beta_ecn: None,
             paths: Vec::with_capacity(paths),
             memory: Vec::with_capacity(paths),
@@ -206,6 +208,12 @@ impl<R: Rule> Controller<R> {
     /// difference.
     pub fn set_increase_per_round(&mut self, per_round: bool) {
         self.increase_per_round = per_round;
+    }
+
+    /// Sets whether a loss-based rule's increase is added once per acknowledgement in congestion
+    /// avoidance, however many packets it acknowledges, instead of for each of them.
+    pub fn set_increase_per_ack(&mut self, per_ack: bool) {
+        self.increase_per_ack = per_ack;
     }
 
     /// Sets the share of the window that is left at a mark ([`BETA_ECN`](crate::BETA_ECN)); `None`,
@@ -366,6 +374,9 @@ impl<R: Rule> Controller<R> {
                     }
                     let increase = self.increase(r);
                     self.change_window(r, increase);
+                    if self.increase_per_ack {
+                        return;
+                    }
                 }
                 _ => return,
             }

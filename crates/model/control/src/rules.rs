@@ -257,6 +257,7 @@ impl AnyController {
         set_ssthresh(&mut self, r: usize, packets: f64);
         set_smallest_ssthresh(&mut self, packets: f64);
         set_increase_per_round(&mut self, per_round: bool);
+        set_increase_per_ack(&mut self, per_ack: bool);
         #[inline] path(&self, r: usize) -> &Path<f64>;
         #[inline] paths(&self) -> &[Path<f64>];
         #[inline] phase(&self, r: usize) -> Phase;

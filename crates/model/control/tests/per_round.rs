@@ -62,6 +62,25 @@ fn a_loss_or_a_timeout_ends_it() {
     assert!(close(controller.window(0), window + 1.0 / window));
 }
 
+#[test]
+fn an_increase_per_ack_does_not_count_the_packets_that_it_acknowledges() {
+    for (per_ack, grown) in [
+        (false, 10.0 + 1.0 / 10.0 + 1.0 / 10.1),
+        (true, 10.0 + 1.0 / 10.0),
+    ] {
+        let mut controller = in_avoidance("reno", &[10.0]);
+        controller.set_increase_per_ack(per_ack);
+        controller.on_ack(
+            0,
+            &Ack {
+                packets: 2,
+                ..ack(0.1, None)
+            },
+        );
+        assert!(close(controller.window(0), grown), "{per_ack}");
+    }
+}
+
 /// An event of a sibling in the meantime.
 #[derive(Clone, Copy, Debug)]
 enum Event {

@@ -150,6 +150,7 @@ impl Flow {
 
     fn prepared(&self, mut controller: AnyController, tcp: &Tcp) -> AnyController {
         controller.set_increase_per_round(tcp.increase_per_round);
+        controller.set_increase_per_ack(tcp.increase_per_ack);
         if self.paths.len() > 1 {
             controller.set_smallest_ssthresh(f64::from(tcp.min_ssthresh_packets.get()));
         }

@@ -108,6 +108,10 @@ keys! {
     /// do (docs/reference/kernel.md), instead of for every packet acknowledged.
     /// Default: false.
     increase_per_round: bool = false;
+    /// In congestion avoidance a loss-based rule's increase is added once per acknowledgement
+    /// instead of for every packet acknowledged, which halves the growth where `delayed_acks` are
+    /// on: so the rules of Multipath TCP 0.9x for Linux 3 and 4. Default: false.
+    increase_per_ack: bool = false;
     /// The floor of the retransmission timeout, ms. Default: 1000 (RFC 6298); profile `linux`: 200.
     min_rto_ms: TimeoutMs = TimeoutMs::constant(1000.0), linux: TimeoutMs::constant(200.0);
     /// Quantity that `min_rto_ms` bounds. Default: `rto`; profile `linux`: `variance`.
