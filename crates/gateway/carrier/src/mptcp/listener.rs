@@ -30,6 +30,7 @@ const FIRST_FLIGHT: Duration = Duration::from_secs(2);
 /// Accepts tunnels.
 #[derive(Debug)]
 pub struct Listener {
+    identity: Arc<Identity>,
     settings: Arc<Live<Settings>>,
     tunnels: tokio::sync::Mutex<mpsc::Receiver<(Tunnel, PublicKey)>>,
     accepting: tokio::task::JoinHandle<()>,
@@ -69,6 +70,7 @@ impl Listener {
             invitations: Invitations::default(),
         }));
         Ok(Listener {
+            identity: identity.clone(),
             settings,
             tunnels: tokio::sync::Mutex::new(receiver),
             accepting,
@@ -76,8 +78,9 @@ impl Listener {
         })
     }
 
-    /// Changes the settings of later tunnels.
+    /// Changes the settings of later tunnels, and forgets keys that were removed.
     pub fn set_settings(&self, settings: &Settings) {
+        self.handshakes.forget(|key| self.identity.accepts(key));
         self.settings.set(settings.clone());
     }
 
