@@ -258,7 +258,7 @@ def test_a_link_without_a_rate_is_refused(
 def test_the_network_is_simulated_with_a_change(
     anabranch: Anabranch, situations: Path, tmp_path: Path, change: str
 ) -> None:
-    # 40 Mbps of links in all; with 1 MB of receive buffer the paths of 30 and 60 ms have half of it.
+    # 40 Mbps of links in all; a receive buffer of 1 MB leaves half of it at 30 and 60 ms.
     file = tmp_path / "network.toml"
     given = ["--link", "wan0=30,wan1=10", "--what-if", change, "--scenario", str(file), "--json"]
     done = anabranch("diagnose", str(situations / "06-rcvbuf"), *given)
