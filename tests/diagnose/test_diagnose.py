@@ -139,6 +139,25 @@ def test_one_line_outputs_are_read(situations: Path, tmp_path: Path) -> None:
     assert diagnose(gather([folder])).cause.id == "receive-buffer"
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_one_sample_names_no_wrong_cause(situations: Path, tmp_path: Path, name: str) -> None:
+    folder = kept(situations / name, tmp_path / name, r"(?!ss-|ssm-2|series|ip-link).*")
+    found = diagnose(gather([folder]))
+    assert found.cause.id in {truth(situations / name)["cause"], "not-enough"}
+    # One moment tells little of what a path does; rows of structure need no more.
+    if found.connection.seconds is None and found.cause.id in {"application", "own-shaper"}:
+        assert found.cause.confidence == "possible"
+
+
+def test_a_test_that_failed_is_left_out_of_a_folder(situations: Path, tmp_path: Path) -> None:
+    folder = kept(situations / "01-healthy", tmp_path / "all", r".*")
+    (folder / "alone-wan1.json").write_text('{"start": {}, "intervals": [], "error": "no route"}')
+    found = diagnose(gather([folder]))
+    assert any("no route" in one for one in found.evidence.skipped)
+    with pytest.raises(ScenarioError, match="no route"):
+        gather([folder / "ssm-1.txt"], alone={"wan1": folder / "alone-wan1.json"})
+
+
 def test_a_host_with_one_address_and_plain_tcp_is_not_told_to_use_multipath(
     situations: Path,
 ) -> None:

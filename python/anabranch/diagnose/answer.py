@@ -88,9 +88,12 @@ def diagnose(evidence: Evidence, peer: str = "") -> Diagnosis:
     elif case.starved or not case.paths:
         missing.append(Missing("any", SAMPLES, "a path is idle at times, and no row says why"))
         cause = Finding("not-enough", _idle(case), "certain")
+    elif case.samples < 2:
+        missing.append(Missing("any", SAMPLES, "whether the paths stay full"))
+        cause = Finding("not-enough", (Fact("samples", "1"),), "certain")
     else:
         facts = tuple(Fact(f"window of {p.name}", "full in a sample") for p in case.paths)
-        cause = Finding("none", facts, "likely" if case.samples > 1 else "possible")
+        cause = Finding("none", facts, "likely")
     also = tuple(one for one in fired if one is not cause)
     return Diagnosis(
         evidence, connection, cause, also, tuple(missing), expect.expected(case, cause)

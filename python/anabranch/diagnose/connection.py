@@ -10,6 +10,7 @@ from anabranch.readers.ss import TOKEN, Output, Socket, times_of
 
 FLAGS = re.compile(r"\btcp-ulp-mptcp flags:(\S+)")
 PACING = re.compile(r"\bpacing_rate (\d+)bps(?:/(\d+)bps)?")
+DELIVERY = re.compile(r"\bdelivery_rate (\d+)bps")
 RETRANS = re.compile(r"\bretrans:(\d+)/(\d+)")
 BUFFER = re.compile(r"\bskmem:\([^)]*\btb(\d+)[^)]*\bw(\d+)")
 RULE = re.compile(r"(?<!\S)([a-z][a-z0-9_]*)(?: wscale:| rto:| send | cwnd:)")
@@ -119,6 +120,14 @@ class Path:
     def rate_mbps(self) -> float | None:
         """Rate at which the peer acknowledged data."""
         return self.grown("bytes_acked") * 8e-6 / self.seconds if self.seconds else None
+
+    @cached_property
+    def seen_mbps(self) -> float | None:
+        """Its rate between the samples; of one sample that of its last flight, which is no mean."""
+        if self.rate_mbps is not None:
+            return self.rate_mbps
+        match = DELIVERY.search(self.last.socket.text)
+        return int(match[1]) / 1e6 if match else None
 
     @cached_property
     def busy_share(self) -> float | None:

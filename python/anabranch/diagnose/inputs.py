@@ -9,10 +9,13 @@ from anabranch._core import ScenarioError
 from anabranch.diagnose import host as hosts
 from anabranch.diagnose.host import Host
 from anabranch.readers import iperf3, ss
+from anabranch.readers.connection import Recording
 from anabranch.readers.ss import Output
 
 SERIES = 6
 """A file with as many outputs of ss is a series beside the samples of other files."""
+
+IPERF3 = re.compile(r'"(intervals|event)"\s*:')
 
 SAME_TIME_S = 0.2
 """Outputs of several forms, such as `ss -tin` and `ss -tinM`, are taken at one time."""
@@ -87,7 +90,7 @@ def gather(
         for one in inner:
             _read_file(one, found, found.peer, outputs, named=not file.is_dir())
     for device, file in (alone or {}).items():
-        _read_alone(device, file, found)
+        _read_alone(device, file, found, named=True)
     found.samples, found.series = _chosen(outputs)
     return found
 
@@ -98,15 +101,29 @@ def _read_of_folder(
     if file.is_dir() or file.suffix == ".toml":
         return
     if match := re.fullmatch(r"alone-(.+)\.json", file.name):
-        _read_alone(match[1], file, found)
+        _read_alone(match[1], file, found, named=False)
     elif file.name.startswith("peer-"):
         _read_file(file, found, found.peer, outputs, named=False)
     else:
         _read_file(file, found, found.here, outputs, named=False)
 
 
-def _read_alone(device: str, file: pathlib.Path, found: Evidence) -> None:
-    recording = iperf3.read(file.read_text(encoding="utf-8-sig", errors="replace"), file)
+def _iperf3(text: str, file: pathlib.Path, found: Evidence, *, named: bool) -> Recording | None:
+    """The test in a file; None for one of a folder that did not end well, which is left out."""
+    try:
+        return iperf3.read(text, file)
+    except ScenarioError as error:
+        if named:
+            raise
+        found.skipped.append(f"{file.name} ({str(error).removeprefix(f'{file}: ')})")
+        return None
+
+
+def _read_alone(device: str, file: pathlib.Path, found: Evidence, *, named: bool) -> None:
+    text = file.read_text(encoding="utf-8-sig", errors="replace")
+    recording = _iperf3(text, file, found, named=named)
+    if recording is None:
+        return
     rates = [one.goodput_mbps for one in recording.connections if one.goodput_mbps is not None]
     if not rates:
         found.skipped.append(f"{file.name} ({recording.connections[0].unknown})")
@@ -132,8 +149,10 @@ def _read_file(
             found.skipped.append(f"{file.name} ({words})")
             return
     text = data.decode("utf-8-sig", errors="replace")
-    if '"intervals"' in text[:1_000_000] and text.lstrip().startswith("{"):
-        recording = iperf3.read(text, file)
+    if text.lstrip().startswith("{") and IPERF3.search(text):
+        recording = _iperf3(text, file, found, named=named)
+        if recording is None:
+            return
         sent = [one.goodput_mbps for one in recording.connections if one.sent]
         rates = [rate for rate in sent if rate is not None]
         if rates and not of_peer:

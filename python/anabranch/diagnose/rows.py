@@ -259,11 +259,16 @@ def pacing(case: Case) -> Answer:
     for path in case.paths:
         for moment in path.moments:
             limit = moment.pacing_mbps[1] if moment.pacing_mbps else None
-            if limit and path.rate_mbps is not None and path.rate_mbps >= PACED_SHARE * limit:
-                facts = (Fact("rate", mbps(path.rate_mbps), f">= 0.8 of {mbps(limit)}"),)
+            rate = path.seen_mbps
+            if limit and rate is not None and rate >= PACED_SHARE * limit:
+                facts = (Fact("rate", mbps(rate), f">= 0.8 of {mbps(limit)}"),)
                 values = {"path": path.name, "limit": mbps(limit)}
-                return Finding("pacing", facts, "certain", path, values)
+                return Finding("pacing", facts, _sure(path), path, values)
     return None
+
+
+def _sure(path: Path) -> Confidence:
+    return "certain" if path.rate_mbps is not None else "possible"
 
 
 def application(case: Case) -> Answer:
@@ -293,12 +298,12 @@ def own_shaper(case: Case) -> Answer:
     """A queueing discipline of this host that limits a path."""
     for path in case.paths:
         shaper = (case.evidence.here.shapers or {}).get(path.device or "")
-        rate = path.rate_mbps
+        rate = path.seen_mbps
         if shaper and rate is not None and rate >= SHAPED_SHARE * shaper.rate_mbps:
             facts = (Fact("rate", mbps(rate), f">= 0.75 of {mbps(shaper.rate_mbps)}"),)
             values = {"path": path.name, "kind": shaper.kind, "limit": mbps(shaper.rate_mbps)}
             values["device"] = path.device or ""
-            return Finding("own-shaper", facts, "certain", path, values)
+            return Finding("own-shaper", facts, _sure(path), path, values)
     return None
 
 
@@ -379,6 +384,8 @@ def loss(case: Case) -> Answer:
         queues = [(m.queue_ms or 0.0) / max(m.number("minrtt"), 1e-3) for m in full]
         if max(queues) >= EMPTY_QUEUE or path.last.retransmitted < SEVERAL_LOSSES:
             continue
+        if len(path.moments) < 2:
+            return Missing("loss", SAMPLES, f"whether {path.name} loses at random, or is policed")
         first = path.moments[0]
         early = first.number("bytes_retrans") / max(first.number("bytes_sent"), 1.0)
         late = path.retransmitted_share or 0.0
@@ -387,12 +394,10 @@ def loss(case: Case) -> Answer:
             Fact("sent again", f"{early:.2%} before the first sample, {late:.2%} after it"),
         )
         values = {"path": path.name, "device": path.device or "DEVICE"}
-        policed = len(path.moments) > 1 and early >= POLICED_SHARE and early >= POLICED_TIMES * late
-        sure: Confidence = "likely" if len(path.moments) > 1 else "possible"
-        if policed:
+        if early >= POLICED_SHARE and early >= POLICED_TIMES * late:
             values["rate"] = f"{950 * expect.link_mbps(case, path, policed=True):.0f}"
-            return Finding("policer", facts, sure, path, values)
-        return Finding("loss", facts, sure, path, values)
+            return Finding("policer", facts, "likely", path, values)
+        return Finding("loss", facts, "likely", path, values)
     return None
 
 
