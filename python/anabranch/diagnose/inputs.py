@@ -55,7 +55,7 @@ class Evidence:
     samples: list[Output] = field(default_factory=list)
     """Outputs of ss in their order: those with `-M` where there are any."""
     series: list[Output] = field(default_factory=list)
-    """Many outputs of one file, where other files have the samples."""
+    """Outputs of files with many, where other files have the samples."""
     alone_mbps: dict[str, float] = field(default_factory=dict)
     """Goodput of each path alone, by device."""
     links_mbps: dict[str, float] = field(default_factory=dict)
@@ -187,8 +187,7 @@ def _chosen(
     few = with_connections or [taken for _, taken in outputs if len(taken) < SERIES]
     many = [taken for _, taken in outputs if len(taken) >= SERIES]
     samples = [output for taken in few or many for output in taken]
-    series = max(many, key=len, default=[]) if few else []
-    return _in_order(samples), series
+    return _in_order(samples), [output for taken in many for output in taken] if few else []
 
 
 def _length(output: Output) -> int:

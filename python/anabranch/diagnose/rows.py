@@ -47,6 +47,10 @@ SEVERAL_LOSSES = 8
 POLICED_SHARE = 0.03
 POLICED_TIMES = 5.0
 """Random loss is alike early and late; a policer drops the overshoot of slow start."""
+EARLY_BYTES = 250_000
+"""With less the share that was lost says little."""
+LATE_SHARE = 0.8
+"""At most as much of the bytes had been sent at the earliest output."""
 SHARED_OF_SUM = 0.87
 SHARED_OF_OTHER = 0.7
 SHARED_CORRELATION = 0.8
@@ -210,14 +214,15 @@ def wrong_route(case: Case) -> Answer:
         if path.device is None or "%" in path.local or len(case.paths) < 2:
             continue
         sent = path.grown("bytes_sent")
-        if len(here.sent_bytes) > 1 and path.device in here.sent_bytes[-1]:
+        measured = len(here.sent_bytes) > 1 and len(path.moments) > 1
+        if measured and path.device in here.sent_bytes[-1]:
             counts = [links[path.device] for links in here.sent_bytes if path.device in links]
             left = max(counts) - min(counts)
             if left < ROUTE_SHARE * sent:
                 facts = (Fact(f"{path.device} sent", f"{left} bytes"),
                          Fact("the subflow sent", f"{sent:.0f} bytes"))  # fmt: skip
                 return _routed(case, path, facts, certain=True)
-        elif len(here.sent_bytes) < 2 and here.rules is not None:
+        elif not measured and here.rules is not None:
             default = next((dev for table, dev in here.gateways if table == "main"), None)
             ruled = any(source.partition("/")[0] == path.address for source, _ in here.rules)
             if default and default != path.device and not ruled:
@@ -384,11 +389,10 @@ def loss(case: Case) -> Answer:
         queues = [(m.queue_ms or 0.0) / max(m.number("minrtt"), 1e-3) for m in full]
         if max(queues) >= EMPTY_QUEUE or path.last.retransmitted < SEVERAL_LOSSES:
             continue
-        if len(path.moments) < 2:
+        shares = _lost_shares(case, path)
+        if shares is None:
             return Missing("loss", SAMPLES, f"whether {path.name} loses at random, or is policed")
-        first = path.moments[0]
-        early = first.number("bytes_retrans") / max(first.number("bytes_sent"), 1.0)
-        late = path.retransmitted_share or 0.0
+        early, late = shares
         facts = (
             Fact("queue", f"{max(queues):.2g}", "of the least RTT, with a full window"),
             Fact("sent again", f"{early:.2%} before the first sample, {late:.2%} after it"),
@@ -399,6 +403,22 @@ def loss(case: Case) -> Answer:
             return Finding("policer", facts, "likely", path, values)
         return Finding("loss", facts, "likely", path, values)
     return None
+
+
+def _lost_shares(case: Case, path: Path) -> tuple[float, float] | None:
+    """Share of the bytes sent again up to the earliest output that tells it, and after that.
+
+    None where too little was sent in between.
+    """
+    key = (path.local, path.remote)
+    earlier = [o.sockets[key] for o in case.evidence.series if key in o.sockets]
+    seen = [*earlier, *(moment.socket for moment in path.moments)]
+    sent = {s.fields.get("bytes_sent", 0.0): s.fields.get("bytes_retrans", 0.0) for s in seen}
+    last = max(sent)
+    first = min((s for s in sent if s >= EARLY_BYTES), default=min(sent))
+    if first > LATE_SHARE * last:
+        return None
+    return sent[first] / max(first, 1.0), (sent[last] - sent[first]) / (last - first)
 
 
 def shared(case: Case) -> Answer:
