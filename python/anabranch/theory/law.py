@@ -98,13 +98,18 @@ class Law:
         `wrt` is "window", "rtt", "queue_delay" or "loss_interval". At a kink of the rule the
         derivative is the branch's that is taken.
         """
-        increase, decrease = self._core.derivatives(wrt, states)
+        increase, decrease = self._block_values(states, wrt)
         return blocks(states.starts, increase), blocks(states.starts, decrease)
+
+    def _block_values(self, states: States, wrt: str) -> tuple[Array, Array]:
+        """Values of the blocks of both Jacobians, row by row."""
+        increase, decrease = self._core.derivatives(wrt, states)
+        return increase, decrease
 
     def phi_derivatives(self, states: States, wrt: str) -> sparse.csr_array:
         """The exact Jacobian of phi in `wrt`: (dI - phi dD) / D."""
         increase, decrease = self.evaluate(states)
-        dI, dD = self._core.derivatives(wrt, states)
+        dI, dD = self._block_values(states, wrt)
         sizes = np.diff(states.starts)
         row = np.repeat(np.arange(len(decrease)), np.repeat(sizes, sizes))  # of each value
         values = (1.0 / decrease)[row] * (dI - (increase / decrease)[row] * dD)

@@ -483,7 +483,7 @@ mod tests {
         let mut names = Names::new(None);
         let name = |i: usize| format!("n{i}.test").parse::<Name>().expect("a name");
         names.remember(name(0), Vec::new(), MAX_TTL, party(0, 0));
-        for i in 1..3 * MAX_NAMES {
+        for i in 1..MAX_NAMES + 100 {
             names.remember(name(i), Vec::new(), MAX_TTL, party(1, 0));
             // Used again and again.
             if let Some(used) = names.remembered.get_mut(&name(1)) {
@@ -491,7 +491,7 @@ mod tests {
             }
         }
         assert_eq!(names.remembered.len(), MAX_NAMES);
-        for kept in [0, 1, 3 * MAX_NAMES - 1] {
+        for kept in [0, 1, MAX_NAMES + 99] {
             assert!(names.remembered.contains_key(&name(kept)), "{kept}");
         }
     }

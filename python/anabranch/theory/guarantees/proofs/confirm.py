@@ -9,7 +9,6 @@ from math import floor, log10
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.integrate import solve_ivp
 
 from anabranch.theory.array import Array
@@ -23,7 +22,7 @@ from anabranch.theory.guarantees.performance import RENO, gain
 from anabranch.theory.guarantees.proofs.cases import ProvedRule
 from anabranch.theory.guarantees.proofs.formula import value
 from anabranch.theory.guarantees.proofs.symbol import ZERO, Atom, StatePath, Variables
-from anabranch.theory.law import Law, States, blocks
+from anabranch.theory.law import Law, States
 
 # A solution of a formula as a state of rational numbers, as short as possible.
 
@@ -237,7 +236,7 @@ class WrittenLaw(Law):
                 decrease.append(pair[1])
         return np.array(increase), np.array(decrease)
 
-    def derivatives(self, states: States, wrt: str) -> tuple[sparse.csr_array, sparse.csr_array]:
+    def _block_values(self, states: States, wrt: str) -> tuple[Array, Array]:
         sizes = np.diff(states.starts)
         found = [np.zeros(int((sizes**2).sum())) for _ in range(2)]
         place = 0
@@ -253,7 +252,7 @@ class WrittenLaw(Law):
                 for matrix, high, low in zip(found, *ends, strict=True):
                     matrix[place + k : place + size**2 : size] = (high[user] - low[user]) / width
             place += int(size) ** 2
-        return blocks(states.starts, found[0]), blocks(states.starts, found[1])
+        return found[0], found[1]
 
 
 def confirmed(rule: ProvedRule, requirement: str, state: State, jump: bool = False) -> Confirmation:
