@@ -16,6 +16,7 @@ const MOST_BYTES: usize = 1 << 24;
 /// A controller of a library. All connections of a run share one, and it keeps their first fault.
 #[derive(Debug)]
 pub struct Loaded {
+    /// File and name, as in `-a`.
     name: Arc<str>,
     functions: Functions,
     fault: Arc<OnceLock<String>>,
@@ -39,11 +40,11 @@ impl Loaded {
     /// One line, without the file: it is no library, or has no such controller of this version.
     pub fn open(file: &Path, name: &str) -> Result<Loaded, String> {
         // A name without a slash would be looked up in the system's folders.
-        let file = file.canonicalize().map_err(|error| error.to_string())?;
+        let path = file.canonicalize().map_err(|error| error.to_string())?;
         let text = CString::new(name).map_err(|_| "a name has no NUL".to_owned())?;
         // SAFETY: loading runs the library's initialisers. The user asked to run this file's code,
         // as that of a program; nothing can vouch for it.
-        let library = unsafe { Library::new(&file) }.map_err(|error| {
+        let library = unsafe { Library::new(&path) }.map_err(|error| {
             let message = error.to_string();
             format!("not a shared library of this machine: {message}")
         })?;
@@ -76,7 +77,7 @@ impl Loaded {
         let table: &'static Table = unsafe { &*table };
         let functions = Functions::of(table).map_err(|what| format!("{name} {what}"))?;
         Ok(Loaded {
-            name: name.into(),
+            name: format!("{}:{name}", file.display()).into(),
             functions,
             fault: Arc::default(),
         })

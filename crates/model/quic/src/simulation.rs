@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::num::NonZeroU64;
 use std::path::Path;
-use std::sync::Arc;
 use std::{fmt, io};
 
 use anabranch_control::nada::DELTA;
