@@ -13,45 +13,57 @@ use tempfile::TempDir;
 
 use crate::compiled::{example, library};
 
-/// Losses of a queue, random losses and, where the link is down for 2 s, timeouts.
+/// Losses of a queue, random losses, and timeouts while the link is down for 3 s.
 const ONE_PATH: &str = r#"
 algorithm = "reno"
+
 [measure]
 duration_s = 30
 warmup_s = 1
-[[link]]
-name = "l"
+
+[links.l]
 rate_mbps = 10
 delay_ms = 20
-queue_packets = 30
+queue.drop_tail = { packets = 30 }
 loss.bernoulli = { probability = 0.002 }
-[[flow]]
+down = [{ from_s = 10, to_s = 13 }]
+
+[[flows]]
 name = "f"
 paths = [["l"]]
 "#;
 
+/// Two paths, marks, and connections that begin and end.
 const TWO_PATHS: &str = r#"
 algorithm = "reno"
+
 [measure]
 duration_s = 30
 warmup_s = 1
-[[link]]
-name = "a"
+
+[tcp]
+ecn = true
+
+[links.a]
 rate_mbps = 10
 delay_ms = 20
-queue_packets = 30
-[[link]]
-name = "b"
+queue.red = {}
+
+[links.b]
 rate_mbps = 4
 delay_ms = 50
-queue_packets = 60
+queue.drop_tail = { packets = 60 }
 loss.bernoulli = { probability = 0.001 }
-[[flow]]
+
+[[flows]]
 name = "f"
 paths = [["a"], ["b"]]
-[[flow]]
+
+[[flows]]
 name = "g"
+count = 2
 paths = [["a"]]
+start_spread_s = 2
 "#;
 
 fn scenario(text: &str) -> Scenario {
@@ -127,17 +139,22 @@ fn refusal(file: &Path, name: &str) -> String {
 fn newreno_in_c_is_reno_of_the_table_to_the_bit() {
     let folder = TempDir::new().expect("a folder");
     let loaded = Loaded::open(&newreno(folder.path()), "newreno").expect("it is one");
-    let more = ["", "[tcp]\nrecovery = \"rack\"\n", "[tcp]\ninitial_ssthresh_packets = 8\n"];
+    let keys: [&[(String, String)]; 3] = [
+        &[],
+        &[("tcp.recovery".into(), "\"rack\"".into())],
+        &[("tcp.initial_ssthresh_packets".into(), "8".into())],
+    ];
     for text in [ONE_PATH, TWO_PATHS] {
-        for keys in more {
+        for set in keys {
             for seed in 1..=3 {
-                let scenario = scenario(&format!("{text}{keys}"));
+                let scenario = Scenario::parse(text.as_bytes(), "abi.toml", set);
+                let scenario = scenario.expect("it is good");
                 let run = Arc::new(loaded.for_run());
                 let custom = Outside::Controllers(run.clone());
                 let foreign = Simulation::with_custom(&scenario, seed, &custom).finish();
                 assert_eq!(run.fault(), None);
                 let own = Simulation::new(&scenario, seed).finish();
-                assert!(bits(foreign) == bits(own), "seed {seed} of {text}{keys}");
+                assert!(bits(foreign) == bits(own), "seed {seed}, {set:?} of {text}");
             }
         }
     }
