@@ -72,8 +72,7 @@ pub struct Table {
     flags: u32,
     size: Option<unsafe extern "C" fn(*const Table, u32) -> usize>,
     init: Option<unsafe extern "C" fn(*const Table, *mut c_void, *const Start) -> c_int>,
-    on_event:
-        Option<unsafe extern "C" fn(*mut c_void, *const Event, *mut Answer, u32) -> c_int>,
+    on_event: Option<unsafe extern "C" fn(*mut c_void, *const Event, *mut Answer, u32) -> c_int>,
     release: Option<unsafe extern "C" fn(*mut c_void)>,
 }
 

@@ -165,7 +165,8 @@ impl State {
         };
         // SAFETY: the memory has the bytes that it asked for, zeroed and aligned to 16; `start`
         // lives during the call.
-        let answer = unsafe { (functions.init)(functions.table, memory.as_mut_ptr().cast(), &start) };
+        let answer =
+            unsafe { (functions.init)(functions.table, memory.as_mut_ptr().cast(), &start) };
         if answer != 0 {
             return Err(format!("init returned {answer}: expected 0"));
         }
@@ -231,7 +232,9 @@ fn ask(state: &mut State, event: &Happening, answers: &mut [Answer]) -> Result<(
             pacing_rate,
         } = *answer;
         let fault = |key: &str, value: f64, expected: &str| {
-            Err(format!("{key} of path {r} is {value} (expected {expected})"))
+            Err(format!(
+                "{key} of path {r} is {value} (expected {expected})"
+            ))
         };
         if window.is_nan() || window < 1.0 {
             return fault("window", window, "packets, at least 1");

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
-use anabranch_control::{Ack, Algorithm, AnyController, Answer, Kind};
+use anabranch_control::{Ack, Algorithm, Answer, AnyController, Kind};
 
 use crate::{ABI, Event, Start, Table};
 

@@ -15,7 +15,14 @@ pub fn example(name: &str) -> PathBuf {
 pub fn compile(source: &Path, out: &Path, more: &[&str]) {
     let mut compiler = Command::new("cc");
     compiler
-        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-ffp-contract=off"])
+        .args([
+            "-std=c11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-O2",
+            "-ffp-contract=off",
+        ])
         .arg(format!("-I{}/include", env!("CARGO_MANIFEST_DIR")))
         .arg(source)
         .arg("-o")

@@ -128,7 +128,12 @@ fn fault(statements: &str) -> Option<String> {
     Simulation::with_custom(&scenario(ONE_PATH), 1, &custom).finish();
     let name = format!("{}:own: ", file.display());
     let fault = loaded.fault()?;
-    Some(fault.strip_prefix(&name).expect("it names the file").to_owned())
+    Some(
+        fault
+            .strip_prefix(&name)
+            .expect("it names the file")
+            .to_owned(),
+    )
 }
 
 fn refusal(file: &Path, name: &str) -> String {
@@ -173,11 +178,20 @@ fn a_wrong_answer_is_one_line_with_the_event() {
         "{window}"
     );
     let small = at_ack("paths[0].window = 0.5");
-    assert!(small.starts_with("window of path 0 is 0.5 (expected packets, at least 1)"), "{small}");
+    assert!(
+        small.starts_with("window of path 0 is 0.5 (expected packets, at least 1)"),
+        "{small}"
+    );
     let rate = at_ack("paths[0].pacing_rate = 0");
-    assert!(rate.starts_with("pacing_rate of path 0 is 0 (expected"), "{rate}");
+    assert!(
+        rate.starts_with("pacing_rate of path 0 is 0 (expected"),
+        "{rate}"
+    );
     let refused = at_ack("return 7");
-    assert!(refused.starts_with("on_event returned 7 (expected 0) at ACKED of path 0"), "{refused}");
+    assert!(
+        refused.starts_with("on_event returned 7 (expected 0) at ACKED of path 0"),
+        "{refused}"
+    );
     assert_eq!(fault(""), None);
 }
 
@@ -186,12 +200,21 @@ fn a_library_without_such_a_controller_of_this_version_is_refused() {
     let folder = TempDir::new().expect("a folder");
     let file = written(folder.path(), 2, "");
     let version = refusal(&file, "own");
-    assert!(version.starts_with("own is of version 2 of anabranch.h: expected 1;"), "{version}");
-    assert_eq!(refusal(&file, "lia"), "anabranch_find has no controller \"lia\"");
+    assert!(
+        version.starts_with("own is of version 2 of anabranch.h: expected 1;"),
+        "{version}"
+    );
+    assert_eq!(
+        refusal(&file, "lia"),
+        "anabranch_find has no controller \"lia\""
+    );
     let text = folder.path().join("text.so");
     fs::write(&text, "no library").expect("the folder can be written");
     let none = refusal(&text, "own");
-    assert!(none.starts_with("not a shared library of this machine: "), "{none}");
+    assert!(
+        none.starts_with("not a shared library of this machine: "),
+        "{none}"
+    );
     let missing = refusal(&folder.path().join("missing.so"), "own");
     assert!(missing.contains("No such file"), "{missing}");
     let source = folder.path().join("empty.c");

@@ -22,7 +22,10 @@ fn archive() -> PathBuf {
         let changed = file.metadata().ok()?.modified().ok()?;
         (is_one && name.ends_with(".a")).then(|| (changed, file.path()))
     });
-    archives.max().expect("Cargo builds the crate as staticlib, too").1
+    archives
+        .max()
+        .expect("Cargo builds the crate as staticlib, too")
+        .1
 }
 
 /// The lines that `examples/abi/lia.c` prints: the windows after each event.
@@ -80,7 +83,11 @@ fn lia_in_a_c_program_has_the_windows_of_the_rule_to_the_bit() {
     let program = folder.path().join("lia");
     let archive = archive();
     let archive = archive.to_str().expect("the path is text");
-    compile(&example("lia.c"), &program, &[archive, "-lm", "-lpthread", "-ldl"]);
+    compile(
+        &example("lia.c"),
+        &program,
+        &[archive, "-lm", "-lpthread", "-ldl"],
+    );
     let output = Command::new(&program).output().expect("it runs");
     assert!(output.status.success());
     let printed = String::from_utf8(output.stdout).expect("it prints text");
@@ -98,11 +105,25 @@ fn lia_in_a_c_program_has_the_windows_of_the_rule_to_the_bit() {
 fn a_rule_that_is_none_or_cannot_be_run_is_null() {
     for rule in [c"lia", c"max", c"balia:cap=inf", c"vegas", c"cubic"] {
         // SAFETY: a string that ends with NUL.
-        assert!(!unsafe { anabranch::anabranch_rule(rule.as_ptr()) }.is_null(), "{rule:?}");
+        assert!(
+            !unsafe { anabranch::anabranch_rule(rule.as_ptr()) }.is_null(),
+            "{rule:?}"
+        );
     }
-    for rule in [c"", c"lya", c"lia:cap=1", c"bbr", c"bbr3", c"dctcp", c"l\xff"] {
+    for rule in [
+        c"",
+        c"lya",
+        c"lia:cap=1",
+        c"bbr",
+        c"bbr3",
+        c"dctcp",
+        c"l\xff",
+    ] {
         // SAFETY: as above.
-        assert!(unsafe { anabranch::anabranch_rule(rule.as_ptr()) }.is_null(), "{rule:?}");
+        assert!(
+            unsafe { anabranch::anabranch_rule(rule.as_ptr()) }.is_null(),
+            "{rule:?}"
+        );
     }
     // SAFETY: NULL is allowed.
     assert!(unsafe { anabranch::anabranch_rule(std::ptr::null()) }.is_null());

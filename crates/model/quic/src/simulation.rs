@@ -5,8 +5,8 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::{fmt, io};
 
-use anabranch_control::nada::DELTA;
 use anabranch_control::AnyController;
+use anabranch_control::nada::DELTA;
 use anabranch_net::{Dice, MILLISECOND, Time};
 use anabranch_scenario::media::{Source, Way, rows};
 use anabranch_scenario::recorder::{PathGauge, PathTotals, Recorder, Snapshot, UserGauge};

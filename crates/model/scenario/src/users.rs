@@ -155,9 +155,7 @@ impl Flow {
     pub fn custom_controller(&self, custom: &Outside, tcp: &Tcp) -> AnyController {
         let (paths, window) = (self.paths.len(), initial_window(tcp));
         let controller = match custom {
-            Outside::Rule(rule) => {
-                AnyRule::Custom(Custom(Arc::clone(rule))).controller(0, window)
-            }
+            Outside::Rule(rule) => AnyRule::Custom(Custom(Arc::clone(rule))).controller(0, window),
             Outside::Controllers(library) => {
                 let controller = ForeignController::new(Arc::clone(library), paths, window);
                 AnyController::Foreign(Box::new(controller))
