@@ -61,7 +61,7 @@ def test_a_library_that_is_none_is_refused_by_name(
 
 
 def test_theory_refuses_a_controller(small: Path, newreno: str) -> None:
-    with pytest.raises(ScenarioError, match="has no equations: run it on sim or quic"):
+    with pytest.raises(ScenarioError, match="has no derivatives: run it on sim"):
         run(small, rule_of(newreno), seeds=1, on="fluid")
 
 

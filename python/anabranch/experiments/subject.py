@@ -29,7 +29,7 @@ class Subject:
     """A rule under judgement."""
 
     text: str
-    """As the user wrote it: a specification such as "balia:cap=inf", or FILE.py:CLASS, FILE.so:NAME."""
+    """As written: a specification such as "balia:cap=inf", or FILE.py:CLASS, FILE.so:NAME."""
     name: str
     """The name in tables."""
     written: Rule | None = None
