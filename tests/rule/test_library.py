@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from anabranch import ScenarioError, run
+from anabranch._core import Library
 from anabranch.rule import rule_of, source_hash
 from conftest import Anabranch
 
@@ -67,6 +68,7 @@ def test_theory_refuses_a_controller(small: Path, newreno: str) -> None:
 
 def test_a_controller_goes_to_other_processes_and_has_a_hash(newreno: str) -> None:
     library = rule_of(newreno)
+    assert isinstance(library, Library)
     again = pickle.loads(pickle.dumps(library))
     assert (again.file, again.name) == (library.file, library.name)
     assert source_hash(again) == source_hash(library) is not None
