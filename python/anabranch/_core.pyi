@@ -5,6 +5,7 @@ number is the suffix of its name. Arrays are one-dimensional unless their shape 
 """
 
 import os
+import pathlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -230,6 +231,22 @@ MAX_WINDOW: float
 
 def schema() -> str:
     """The JSON Schema of a scenario file, as text."""
+
+class Library:
+    """The controller `name` of a shared library that was built with `anabranch.h`."""
+
+    def __new__(cls, file: str | os.PathLike[str], name: str) -> Library:
+        """Loads the library, which stays loaded; ScenarioError: it has no such controller."""
+    @property
+    def file(self) -> pathlib.Path:
+        """The shared library."""
+    @property
+    def name(self) -> str:
+        """The name of the controller."""
+    def increase(self, r: int, paths: Sequence[Path]) -> float:
+        """Raises `ScenarioError`: a controller has no equation."""
+    def decrease(self, r: int, paths: Sequence[Path]) -> float:
+        """Raises `ScenarioError`: a controller has no equation."""
 
 # ------------------------------------------------------------------ runs
 

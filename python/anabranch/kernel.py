@@ -51,7 +51,9 @@ class Run:
         self, scenario: Scenario, algorithm: str | None, seed: int, rule: object | None = None
     ) -> None:
         if rule is not None:
-            raise ScenarioError(f"{algorithm}: a rule in Python is not available on kernel")
+            raise ScenarioError(
+                f"{algorithm}: a rule that is not of the table is not available on kernel"
+            )
         self._scenario = scenario
         self._command = [program(), "run", "-", "--seed", str(seed)]
         if algorithm is not None:

@@ -224,8 +224,18 @@ def in_file(text: str) -> tuple[File, str] | None:
 
 
 def is_file_of(text: str) -> bool:
-    """Whether an algorithm is FILE.py:CLASS."""
-    return in_file(text) is not None
+    """Whether an algorithm is FILE.py:CLASS or FILE.so:NAME."""
+    return in_file(text) is not None or in_library(text) is not None
+
+
+SHARED = (".so", ".dylib", ".dll")
+"""Ends of the names of shared libraries."""
+
+
+def in_library(text: str) -> tuple[File, str] | None:
+    """File and name of a controller given as FILE.so:NAME (anabranch.h); None for others."""
+    file, _, name = text.rpartition(":")
+    return (File(file), name) if file.endswith(SHARED) else None
 
 
 def class_of(file: File, name: str) -> type[Any]:
@@ -249,7 +259,12 @@ def class_of(file: File, name: str) -> type[Any]:
 
 
 def rule_of(text: str) -> Rule:
-    """The object of FILE.py:CLASS, without arguments. Raises `ScenarioError` in one line."""
+    """The object of FILE.py:CLASS, without arguments, or the controller of FILE.so:NAME.
+
+    Raises `ScenarioError` in one line.
+    """
+    if library := in_library(text):
+        return _core.Library(*library)
     file, _, name = text.rpartition(":")
     rule = made(File(file), name)
     checked(rule, File(file), ORDINARY)
@@ -355,7 +370,9 @@ def packed(rule: Rule | None) -> bytes:
 
 
 def source_hash(rule: Rule | None) -> str | None:
-    """A hash of the class and the text of the file of a rule that was loaded; None for others."""
+    """A hash of the name and the file of a rule or controller of a file; None for others."""
+    if isinstance(rule, _core.Library):
+        return hashlib.sha256(rule.name.encode() + b"\n" + rule.file.read_bytes()).hexdigest()
     file = FILES.get(type(rule).__module__)
     if file is None:
         return None

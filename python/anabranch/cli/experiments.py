@@ -74,7 +74,8 @@ def study_command(
     rules: Annotated[
         str | None,
         typer.Option(
-            metavar="A,B,...", help="The rules to compare, also FILE.py:CLASS. Default: every one."
+            metavar="A,B,...",
+            help="The rules to compare, also FILE.py:CLASS, FILE.so:NAME. Default: all.",
         ),
     ] = None,
     on: On = "sim",
@@ -137,7 +138,8 @@ def judge_command(
     rule: Annotated[
         str | None,
         typer.Argument(
-            metavar="RULE", help="An algorithm, such as balia:cap=inf, or FILE.py:CLASS."
+            metavar="RULE",
+            help="An algorithm, such as balia:cap=inf, or FILE.py:CLASS, FILE.so:NAME.",
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Judge every rule of the table.")] = False,

@@ -10,7 +10,7 @@ import typer
 
 from anabranch.cli.examples import check_example
 from anabranch.cli.notes import warn
-from anabranch.rule import Rule, is_file_of, problems, rule_of
+from anabranch.rule import Rule, in_library, is_file_of, problems, rule_of
 from anabranch.scenario import Scenario, ScenarioError, Toml, load, named
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario file (TOML); - for stdin.")]
@@ -80,14 +80,17 @@ def names(text: str, option: str = "--algorithm") -> list[str]:
 
 
 def algorithms(text: str, option: str = "--algorithm") -> list[str | Rule]:
-    """As `names`, with FILE.py:CLASS as an object; a warning where it is hardly a rule."""
+    """As `names`, with FILE.py:CLASS and FILE.so:NAME as an object.
+
+    A warning where a class is hardly a rule.
+    """
     found: list[str | Rule] = []
     for name in names(text, option):
         if not is_file_of(name):
             found.append(name)
             continue
         rule = rule_of(name)
-        for problem in problems(rule):
+        for problem in [] if in_library(name) else problems(rule):
             warn(problem)
         found.append(rule)
     return found
@@ -96,6 +99,11 @@ def algorithms(text: str, option: str = "--algorithm") -> list[str | Rule]:
 def only_names(text: str, option: str = "--algorithm") -> list[str]:
     """As `names`, where a rule in Python has no answer. Raises `ScenarioError`."""
     for name in filter(is_file_of, found := names(text, option)):
+        if in_library(name):
+            raise ScenarioError(
+                f"{option} {name}: theory needs equations, and a controller of a library has none: "
+                "run, compare, sweep and judge run it"
+            )
         raise ScenarioError(
             f"{option} {name}: theory needs the derivatives of a rule of the table; for one in "
             f"Python: anabranch theory prove {name}, or run, compare, sweep and harm"

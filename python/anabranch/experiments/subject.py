@@ -1,4 +1,4 @@
-"""The rule that is judged: an algorithm of the table, or a class in a file of Python."""
+"""The rule that is judged: of the table, a class in a file of Python, or of a C library."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +7,16 @@ from anabranch import _core
 from anabranch.experiments.decision import FAILS, HOLDS
 from anabranch.experiments.numbers import Answer
 from anabranch.experiments.suite import Item
-from anabranch.rule import Rule, checked, in_file, in_one_line, made, random_states
+from anabranch.rule import (
+    Rule,
+    checked,
+    in_file,
+    in_library,
+    in_one_line,
+    made,
+    random_states,
+    rule_of,
+)
 from anabranch.scenario import ScenarioError, rules
 
 PATHS = (1, 2, 3, 8)
@@ -20,17 +29,19 @@ class Subject:
     """A rule under judgement."""
 
     text: str
-    """As the user wrote it: a specification such as "balia:cap=inf", or FILE.py:CLASS."""
+    """As written: a specification such as "balia:cap=inf", or FILE.py:CLASS, FILE.so:NAME."""
     name: str
     """The name in tables."""
     written: Rule | None = None
-    """The object, of a rule in Python."""
+    """The object, of a rule in Python or a controller of a library."""
     file: Path | None = None
     """The file of a rule in Python."""
 
     @classmethod
     def of(cls, text: str) -> "Subject":
         """Raises `ScenarioError` for an unknown algorithm, and for a file without that class."""
+        if library := in_library(text):
+            return cls(text, library[1], rule_of(text))
         place = in_file(text)
         if place is None:
             return cls(text, _core.algorithm(text))
@@ -66,7 +77,9 @@ def item_zero(subject: Subject) -> Answer:
     """
     says, state = "a rule of the table, which has laws of its own (CONTRIBUTING.md)", ""
     result = HOLDS
-    if subject.written is not None and subject.file is not None:
+    if subject.written is not None and subject.file is None:
+        says = "a controller of a library, whose answers are checked at each event"
+    elif subject.written is not None and subject.file is not None:
         says = f"{STATES * len(PATHS)} random states of 1 to {max(PATHS)} paths, twice each"
         for odd in checked(subject.written, subject.file, random_states(PATHS, STATES))[:1]:
             says, state, result = f"{odd.method} {odd.says}", odd.state, FAILS

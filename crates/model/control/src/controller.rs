@@ -6,9 +6,11 @@ use alloc::vec::Vec;
 use crate::delivery::{Delivery, Event, Stamp};
 use crate::path::Path;
 use crate::rule::Rule;
+pub use foreign::{Answer, Foreign, ForeignController, Happening, Kind, Listener, Start};
 use grouping::Grouping;
 use recovery::BeforeLoss;
 
+mod foreign;
 mod grouping;
 mod recovery;
 
@@ -245,9 +247,14 @@ impl<R: Rule> Controller<R> {
         &self.rule
     }
 
-    /// The rule, to change a parameter during the connection.
-    pub fn rule_mut(&mut self) -> &mut R {
-        &mut self.rule
+    /// [`Rule::weight`].
+    pub fn weight(&self) -> Option<f64> {
+        self.rule.weight()
+    }
+
+    /// [`Rule::set_weight`].
+    pub fn set_weight(&mut self, weight: f64) {
+        self.rule.set_weight(weight);
     }
 
     /// Packets of path `r` were acknowledged: RTT and loss counters, the end of a round trip, and

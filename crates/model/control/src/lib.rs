@@ -48,8 +48,8 @@ mod soft;
 pub use algorithm::{Algorithm, SpecError};
 pub use bottleneck::Detector;
 pub use controller::{
-    Ack, Controller, LOSS_INTERVAL_GAIN, MAX_WINDOW, Phase, SMALLEST_SSTHRESH,
-    SMALLEST_SSTHRESH_ONE_PATH,
+    Ack, Answer, Controller, Foreign, ForeignController, Happening, Kind, LOSS_INTERVAL_GAIN,
+    Listener, MAX_WINDOW, Phase, SMALLEST_SSTHRESH, SMALLEST_SSTHRESH_ONE_PATH, Start,
 };
 pub use coupling::Coupling;
 pub use delivery::{Delivery, Event, Sample, Stamp, WindowedMax};

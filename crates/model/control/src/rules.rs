@@ -8,10 +8,11 @@ pub use custom::{Custom, External};
 pub use dctcp::DctcpMemory;
 pub use wvegas::WvegasMemory;
 
+use alloc::boxed::Box;
 use alloc::string::String;
 
 use crate::controller::Ack;
-use crate::controller::{Controller, Phase};
+use crate::controller::{Controller, ForeignController, Phase};
 use crate::coupling::Coupling;
 use crate::delivery::Stamp;
 use crate::path::Path;
@@ -142,7 +143,11 @@ macro_rules! rules {
         /// rule's own.
         #[derive(Clone, Debug)]
         #[allow(missing_docs)]
-        pub enum AnyController { $($Rule(Controller<$Rule>),)* Custom(Controller<Custom>) }
+        pub enum AnyController {
+            $($Rule(Controller<$Rule>),)*
+            Custom(Controller<Custom>),
+            Foreign(Box<ForeignController>),
+        }
 
         impl AnyRule {
             /// A controller that runs this rule; see [`Controller::new`].
@@ -158,12 +163,14 @@ macro_rules! rules {
             }
         }
 
-        /// `each!(AnyRule, self, rule => body)`: the body, whichever rule it is.
+        /// `each!(AnyRule [], self, rule => body)`: the body, whichever rule it is. In brackets are
+        /// the kinds besides the rules.
         macro_rules! each {
-            ($dollar Any:ident, $dollar any:expr, $dollar it:ident => $dollar body:expr) => {
+            ($dollar Any:ident [$dollar($dollar Kind:ident)*], $dollar any:expr, $dollar it:ident => $dollar body:expr) => {
                 match $dollar any {
                     $($dollar Any::$Rule($dollar it) => $dollar body,)*
                     $dollar Any::Custom($dollar it) => $dollar body,
+                    $dollar($dollar Any::$dollar Kind($dollar it) => $dollar body,)*
                 }
             };
         }
@@ -196,22 +203,22 @@ rules! { $
 impl AnyRule {
     /// [`Rule::increase`].
     pub fn increase<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
-        each!(AnyRule, self, rule => rule.increase(r, paths))
+        each!(AnyRule [], self, rule => rule.increase(r, paths))
     }
 
     /// [`Rule::decrease`].
     pub fn decrease<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
-        each!(AnyRule, self, rule => rule.decrease(r, paths))
+        each!(AnyRule [], self, rule => rule.decrease(r, paths))
     }
 
     /// [`phi`].
     pub fn phi<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
-        each!(AnyRule, self, rule => phi(rule, r, paths))
+        each!(AnyRule [], self, rule => phi(rule, r, paths))
     }
 
     /// [`Rule::weight`].
     pub fn weight(&self) -> Option<f64> {
-        each!(AnyRule, self, rule => rule.weight())
+        each!(AnyRule [], self, rule => rule.weight())
     }
 }
 
@@ -226,7 +233,7 @@ macro_rules! forward {
         #[doc = concat!("[`Controller::", stringify!($name), "`].")]
         $(#[$attribute])?
         pub fn $name(&$this $(, $argument: $Type)*) $(-> $Result)? {
-            each!(AnyController, $this, controller => controller.$name($($argument),*))
+            each!(AnyController [Foreign], $this, controller => controller.$name($($argument),*))
         }
         forward! { $($rest)* }
     };
@@ -238,7 +245,7 @@ macro_rules! forward {
         #[doc = concat!("[`Controller::", stringify!($name), "`].")]
         $(#[$attribute])?
         pub fn $name(&mut $this $(, $argument: $Type)*) $(-> $Result)? {
-            each!(AnyController, $this, controller => controller.$name($($argument),*))
+            each!(AnyController [Foreign], $this, controller => controller.$name($($argument),*))
         }
         forward! { $($rest)* }
     };
@@ -285,11 +292,11 @@ impl AnyController {
 
     /// [`Rule::weight`].
     pub fn weight(&self) -> Option<f64> {
-        each!(AnyController, self, controller => controller.rule().weight())
+        each!(AnyController [Foreign], self, controller => controller.weight())
     }
 
     /// [`Rule::set_weight`].
     pub fn set_weight(&mut self, weight: f64) {
-        each!(AnyController, self, controller => controller.rule_mut().set_weight(weight));
+        each!(AnyController [Foreign], self, controller => controller.set_weight(weight));
     }
 }

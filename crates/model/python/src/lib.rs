@@ -2,6 +2,7 @@
 
 mod errors;
 mod law;
+mod library;
 mod rule;
 mod run;
 mod scenario;
@@ -24,6 +25,7 @@ mod _core {
     use super::{
         errors::{Cancelled, ScenarioError},
         law::Law,
+        library::Library,
         rule::Path,
         rule::{algorithm, couplings, expected_one_of, features, rules, schedulers, schema},
         run::Run,

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::errors::{Cancelled, ScenarioError, raise};
-use crate::rule::PythonRule;
+use crate::library::Outsider;
 use crate::scenario::Scenario;
 
 /// The name of the QUIC library's BBR among the algorithms of `quic`.
@@ -102,11 +102,12 @@ impl Run {
     ///
     /// Raises Cancelled soon after `cancel`, and whatever the rule raises.
     fn execute<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let rule = |custom: &Custom| Arc::new(PythonRule::new(custom.rule.clone_ref(py)));
-        let rule = self.custom.as_ref().map(rule);
+        let custom = self.custom.as_ref();
+        let outsider = custom.map(|custom| Outsider::of(custom.rule.bind(py)));
+        let outsider = outsider.as_ref();
         let record = py.detach(|| match self.backend {
-            Backend::Tcp => self.simulate(self.over_tcp(rule.clone())?, rule),
-            Backend::Quic => self.simulate(self.with_quic(rule.clone())?, rule),
+            Backend::Tcp => self.simulate(self.over_tcp(outsider)?, outsider),
+            Backend::Quic => self.simulate(self.with_quic(outsider)?, outsider),
         })?;
         self.tables(py, record)
     }
@@ -134,7 +135,7 @@ impl Run {
     }
 }
 
-/// A rule in Python and its name.
+/// A rule in Python, or a `Library`, and its name.
 struct Custom {
     name: String,
     rule: Py<PyAny>,
@@ -195,7 +196,7 @@ impl Run {
     }
 
     /// A run over the simulator's TCP.
-    fn over_tcp(&self, rule: Option<Arc<PythonRule>>) -> PyResult<anabranch_sim::Simulation> {
+    fn over_tcp(&self, custom: Option<&Outsider>) -> PyResult<anabranch_sim::Simulation> {
         use anabranch_sim::Simulation;
         if self.log.is_some() && self.scenario.tcp.ecn == Ecn::Accurate {
             return Err(ScenarioError::new_err(
@@ -203,19 +204,19 @@ impl Run {
                  tcp.ecn = true",
             ));
         }
-        Ok(match rule {
+        Ok(match custom {
             None => Simulation::new(&self.scenario, self.seed),
-            Some(rule) => Simulation::with_custom_rule(&self.scenario, self.seed, rule),
+            Some(it) => Simulation::with_custom(&self.scenario, self.seed, &it.outside()),
         })
     }
 
     /// A run over QUIC.
-    fn with_quic(&self, rule: Option<Arc<PythonRule>>) -> PyResult<anabranch_quic::Simulation> {
+    fn with_quic(&self, custom: Option<&Outsider>) -> PyResult<anabranch_quic::Simulation> {
         use anabranch_quic::Simulation;
-        let simulation = match rule {
+        let simulation = match custom {
             None if self.library_bbr => Simulation::with_library_bbr(&self.scenario, self.seed),
             None => Simulation::new(&self.scenario, self.seed),
-            Some(rule) => Simulation::with_custom_rule(&self.scenario, self.seed, rule),
+            Some(it) => Simulation::with_custom(&self.scenario, self.seed, &it.outside()),
         };
         simulation.map_err(unsupported)
     }
@@ -223,7 +224,7 @@ impl Run {
     fn simulate(
         &self,
         mut simulation: impl Virtual,
-        rule: Option<Arc<PythonRule>>,
+        custom: Option<&Outsider>,
     ) -> PyResult<Record> {
         if let Some(folder) = &self.log {
             std::fs::create_dir_all(folder)?;
@@ -238,8 +239,8 @@ impl Run {
             let begun = Instant::now();
             now_s = end_s.min(now_s + slice_s);
             simulation.run_until(now_s);
-            if let Some(failure) = rule.as_ref().and_then(|rule| rule.failure()) {
-                return Err(Python::attach(|py| failure.clone_ref(py)));
+            if let Some(failure) = custom.and_then(Outsider::failure) {
+                return Err(failure);
             }
             self.progress
                 .store((now_s / end_s).to_bits(), Ordering::Relaxed);

@@ -3,17 +3,16 @@
 use std::error::Error;
 use std::num::NonZeroU64;
 use std::path::Path;
-use std::sync::Arc;
 use std::{fmt, io};
 
+use anabranch_control::AnyController;
 use anabranch_control::nada::DELTA;
-use anabranch_control::{AnyController, External};
 use anabranch_net::{Dice, MILLISECOND, Time};
 use anabranch_scenario::media::{Source, Way, rows};
 use anabranch_scenario::recorder::{PathGauge, PathTotals, Recorder, Snapshot, UserGauge};
 use anabranch_scenario::seed::{element_seed, kind};
 use anabranch_scenario::time::from_seconds;
-use anabranch_scenario::users::{UserSlot, controllers, planned, user_slots};
+use anabranch_scenario::users::{Outside, UserSlot, controllers, planned, user_slots};
 use anabranch_scenario::{Ecn, Record, Scenario, Virtual, Workload, refusal};
 
 use crate::connection::{Connection, Host, Message};
@@ -105,16 +104,16 @@ impl Simulation {
         Simulation::with_rule(scenario, seed, None)
     }
 
-    /// A run of `scenario` in which flows without an algorithm of their own run `rule`.
+    /// A run of `scenario` in which flows without an algorithm of their own run `custom`.
     ///
     /// # Errors
     /// If this backend does not support something in the scenario.
-    pub fn with_custom_rule(
+    pub fn with_custom(
         scenario: &Scenario,
         seed: u64,
-        rule: Arc<dyn External>,
+        custom: &Outside,
     ) -> Result<Simulation, Unsupported> {
-        Simulation::with_rule(scenario, seed, Some(&rule))
+        Simulation::with_rule(scenario, seed, Some(custom))
     }
 
     /// A run of `scenario` in which flows without an algorithm of their own run the library's BBR
@@ -136,7 +135,7 @@ impl Simulation {
     fn with_rule(
         scenario: &Scenario,
         seed: u64,
-        custom: Option<&Arc<dyn External>>,
+        custom: Option<&Outside>,
     ) -> Result<Simulation, Unsupported> {
         check(scenario)?;
         let flows = scenario.flows.iter();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use anabranch_control::{AnyController, AnyRule, Custom, External};
+use anabranch_control::{AnyController, AnyRule, Custom, External, Foreign, ForeignController};
 use anabranch_net::time::from_seconds;
 use anabranch_net::{Dice, Time};
 
@@ -119,13 +119,22 @@ pub fn planned(scenario: &Scenario, slots: &[UserSlot]) -> Vec<(Time, Planned)> 
     events
 }
 
+/// Congestion control that is not in the table of rules.
+#[derive(Clone)]
+pub enum Outside {
+    /// A rule, such as one written in Python.
+    Rule(Arc<dyn External>),
+    /// Whole controllers, of another program.
+    Controllers(Arc<dyn Foreign>),
+}
+
 /// The controller of a connection of each flow, without paths. Flows without an algorithm of their
 /// own run `custom`, if there is one.
-pub fn controllers(scenario: &Scenario, custom: Option<&Arc<dyn External>>) -> Vec<AnyController> {
+pub fn controllers(scenario: &Scenario, custom: Option<&Outside>) -> Vec<AnyController> {
     let flows = scenario.flows.iter().enumerate();
     let controllers = flows.map(|(index, flow)| match custom {
-        Some(rule) if !scenario.has_own_algorithm(index) => {
-            flow.custom_controller(rule, &scenario.tcp)
+        Some(custom) if !scenario.has_own_algorithm(index) => {
+            flow.custom_controller(custom, &scenario.tcp)
         }
         _ => flow.controller(&scenario.tcp),
     });
@@ -142,10 +151,17 @@ impl Flow {
         self.prepared(self.algorithm.controller(0, initial_window(tcp)), tcp)
     }
 
-    /// The same with a rule that is not in the table.
-    pub fn custom_controller(&self, rule: &Arc<dyn External>, tcp: &Tcp) -> AnyController {
-        let rule = AnyRule::Custom(Custom(Arc::clone(rule)));
-        self.prepared(rule.controller(0, initial_window(tcp)), tcp)
+    /// The same with what is not in the table.
+    pub fn custom_controller(&self, custom: &Outside, tcp: &Tcp) -> AnyController {
+        let (paths, window) = (self.paths.len(), initial_window(tcp));
+        let controller = match custom {
+            Outside::Rule(rule) => AnyRule::Custom(Custom(Arc::clone(rule))).controller(0, window),
+            Outside::Controllers(library) => {
+                let controller = ForeignController::new(Arc::clone(library), paths, window);
+                AnyController::Foreign(Box::new(controller))
+            }
+        };
+        self.prepared(controller, tcp)
     }
 
     fn prepared(&self, mut controller: AnyController, tcp: &Tcp) -> AnyController {

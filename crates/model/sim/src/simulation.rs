@@ -2,12 +2,11 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
-use anabranch_control::{AnyController, External};
+use anabranch_control::AnyController;
 use anabranch_net::{Cause, Time};
 use anabranch_scenario::recorder::{PathTotals, Recorder, Snapshot};
-use anabranch_scenario::users::{controllers, planned, user_slots};
+use anabranch_scenario::users::{Outside, controllers, planned, user_slots};
 use anabranch_scenario::{Record, Scenario, Virtual};
 
 use crate::build::{self, Plan};
@@ -102,9 +101,9 @@ impl Simulation {
         Simulation::with_controllers(scenario, seed, controllers(scenario, None))
     }
 
-    /// A run of `scenario` in which flows without an algorithm of their own run `rule`.
-    pub fn with_custom_rule(scenario: &Scenario, seed: u64, rule: Arc<dyn External>) -> Simulation {
-        Simulation::with_controllers(scenario, seed, controllers(scenario, Some(&rule)))
+    /// A run of `scenario` in which flows without an algorithm of their own run `custom`.
+    pub fn with_custom(scenario: &Scenario, seed: u64, custom: &Outside) -> Simulation {
+        Simulation::with_controllers(scenario, seed, controllers(scenario, Some(custom)))
     }
 
     fn with_controllers(

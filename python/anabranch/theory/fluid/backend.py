@@ -36,7 +36,7 @@ class FluidRun:
     ) -> None:
         if rule is not None:
             raise ScenarioError(
-                f"{algorithm} is written in Python, so it has no derivatives: run it on sim"
+                f"{algorithm} is not of the table, so it has no derivatives: run it on sim"
             )
         self._scenario = scenario if algorithm is None else scenario.with_algorithm(algorithm)
         check(scenario, self.backend)

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch_control::{External, Path};
 use anabranch_scenario::Scenario;
-use anabranch_scenario::users::controllers;
+use anabranch_scenario::users::{Outside, controllers};
 
 use super::Simulation;
 
@@ -98,6 +98,7 @@ impl Simulation {
     ) -> Simulation {
         let mut chosen = controllers(scenario, None);
         for (flow, rule) in rules {
+            let rule = Outside::Rule(rule);
             chosen[flow] = scenario.flows[flow].custom_controller(&rule, &scenario.tcp);
         }
         Simulation::with_controllers(scenario, seed, chosen)
