@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub mod destination;
 pub mod difference;
+pub mod init;
 pub mod read;
 pub mod services;
 mod warnings;
