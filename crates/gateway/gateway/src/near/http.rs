@@ -1,9 +1,10 @@
 //! The server's side of HTTP CONNECT (RFC 9110, section 9.3.6), at the port of SOCKS5.
 
+use std::io;
+
 use httparse::{EMPTY_HEADER, Error, Status};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::socks::NoRequest;
 use crate::wire::{Destination, Reply};
 
 /// Longest head of a request, bytes, and most of its fields.
@@ -15,23 +16,24 @@ const TARGET: &str = "400 expected a host and a port, such as example.org:443";
 const METHOD: &str = "405 expected SOCKS5 or the method CONNECT";
 const TOO_LARGE: &str = "431 the head is too large";
 
-/// Reads the head of a request that begins with this byte, and no byte beyond it.
+/// Reads the head of a request that begins with this byte, and no byte beyond it. Returns its
+/// destination, or the status for its client.
 ///
 /// # Errors
-/// The reason for which there is no destination.
+/// Errors of the reader.
 pub async fn read(
     client: &mut (impl AsyncRead + Unpin),
     first: u8,
-) -> Result<Destination, NoRequest> {
+) -> io::Result<Result<Destination, &'static str>> {
     let mut head = vec![first];
     // An empty line ends it. Clients of one connection send few bytes: no buffer is needed.
     while !head.ends_with(b"\n\r\n") && !head.ends_with(b"\n\n") {
         if head.len() == MAX_HEAD {
-            return Err(NoRequest::RefusedByHttp(TOO_LARGE));
+            return Ok(Err(TOO_LARGE));
         }
         head.push(client.read_u8().await?);
     }
-    parse(&head).map_err(NoRequest::RefusedByHttp)
+    Ok(parse(&head))
 }
 
 /// Destination of a request, or the status for its client.

@@ -88,6 +88,7 @@ pub async fn negotiate(
     let version = client.read_u8().await?;
     if version.is_ascii_uppercase() {
         let to = http::read(client, version).await?;
+        let to = to.map_err(NoRequest::RefusedByHttp)?;
         return Ok(Request::Connect(to, Protocol::Http));
     }
     if version != VERSION {
