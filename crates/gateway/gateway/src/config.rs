@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub mod destination;
 pub mod difference;
+pub mod init;
 pub mod read;
 pub mod services;
 mod warnings;
@@ -174,6 +175,9 @@ pub struct Forward {
     /// Networks of its clients. Without: this host only, and `listen` must be loopback.
     #[serde(default)]
     pub clients: Vec<IpNet>,
+    /// Whether it is for datagrams of UDP, and not for connections.
+    #[serde(default)]
+    pub udp: bool,
 }
 
 fn host_and_port<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Destination, D::Error> {

@@ -1,9 +1,10 @@
-//! The command line: `anabranch-gateway near`, `far`, `keygen`, `check`, `status`.
+//! The command line: `anabranch-gateway near`, `far`, `init`, `keygen`, `check`, `status`.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anabranch_gateway::config::init::{self, InitFar, InitNear};
 use anabranch_gateway::config::read::{self, Either};
 use anabranch_gateway::config::{Far, Near};
 use anabranch_gateway::keys::KeyPair;
@@ -21,8 +22,7 @@ use tracing_subscriber::EnvFilter;
     version,
     after_help = "\
 Examples:
-  anabranch-gateway keygen near.key       on one host; prints the public key
-  anabranch-gateway keygen far.key        on the other
+  anabranch-gateway init near             asks for what it needs, and prints the next command
   anabranch-gateway check near.toml
   anabranch-gateway far far.toml
   anabranch-gateway near near.toml
@@ -71,6 +71,20 @@ Example:
         /// The configuration (TOML)
         file: PathBuf,
     },
+    /// Write the first configuration of a gateway and its key, and print what else is needed
+    #[command(after_help = "\
+Nothing is overwritten; a key that exists is used. Without --peer it writes the key alone, and prints
+the command for the other host, which prints the one with --peer.
+
+Example:
+  near$ anabranch-gateway init near --far gateway.example.org:7440 --path fibre=eth0 --path lte=wwan0
+  far$ anabranch-gateway init far --address gateway.example.org:7440 --peer KEY
+  near$ anabranch-gateway init near --far gateway.example.org:7440 --path fibre=eth0 --path lte=wwan0 \
+--peer KEY")]
+    Init {
+        #[command(subcommand)]
+        role: Init,
+    },
     /// Write a new private key to FILE, and print its public key
     #[command(after_help = "\
 The file is readable by its owner only, and is never overwritten. Add the public key to
@@ -107,6 +121,14 @@ Examples:
     },
 }
 
+#[derive(Subcommand)]
+enum Init {
+    /// Beside the clients
+    Near(InitNear),
+    /// On a server
+    Far(InitFar),
+}
+
 /// Makes all threads use one heap. With glibc's default, one for each, memory grows in steps during
 /// mixed traffic (docs/notebook/gateway-measured.md).
 fn share_heap() {
@@ -135,6 +157,7 @@ fn main() -> ExitCode {
                 |valid| run::run::<far::Far>(&file, valid),
             )
         }
+        Command::Init { role } => Ok(initialise(role)),
         Command::Keygen { file } => keygen(&file),
         Command::Check { file } => Ok(check(&file, cli.verbosity.quiet)),
         Command::Status { json, from } => client::status(&from, json).map(|()| ExitCode::SUCCESS),
@@ -174,6 +197,20 @@ fn refuse(errors: &[Error]) -> ExitCode {
         eprintln!("error: {error}");
     }
     ExitCode::from(2)
+}
+
+fn initialise(role: Init) -> ExitCode {
+    let written = match role {
+        Init::Near(near) => init::near(near),
+        Init::Far(far) => init::far(far),
+    };
+    match written {
+        Ok(next) => {
+            print!("{next}");
+            ExitCode::SUCCESS
+        }
+        Err(errors) => refuse(&errors),
+    }
 }
 
 fn keygen(file: &Path) -> anyhow::Result<ExitCode> {

@@ -30,6 +30,7 @@ mod connector;
 mod direct;
 mod dns;
 mod fastest;
+mod http;
 mod listener;
 mod request;
 pub mod socks;

@@ -27,11 +27,17 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
     faults.extend(far.map(|message| Key::root("far").fault(message)));
     faults.extend(paths(&near.paths));
     let services = near.services();
-    let listen = services.iter().map(|it| (it.key.key("listen"), it.listen));
-    let all: Vec<_> = listen
-        .chain(listener_of_operation(&near.operation))
-        .collect();
-    faults.extend(listeners(&all));
+    let listen = |it: &Service| (it.key.key("listen"), it.listen);
+    let tcp = services.iter().filter(|it| it.kind.has_tcp()).map(listen);
+    let tcp: Vec<_> = tcp.chain(listener_of_operation(&near.operation)).collect();
+    faults.extend(listeners(&tcp));
+    let udp = services.iter().filter(|it| it.kind.has_udp()).map(listen);
+    let of_udp = listeners(&udp.collect::<Vec<_>>());
+    faults.extend(
+        of_udp
+            .into_iter()
+            .filter(|it| it.key != Key::root("dns").key("listen")),
+    );
     faults.extend(services.iter().filter_map(Service::fault));
     faults.extend(rules(near));
     faults.extend(limits(&near.limits));

@@ -99,9 +99,16 @@ impl Config for Far {
 /// # Errors
 /// Every fault that was found, at least one: `near.toml:12: paths[0].weight: ...`.
 pub fn read<C: Config>(path: &Path) -> Result<Valid<C>, Vec<Error>> {
+    of_text(path, &text(path).map_err(|error| vec![error])?)
+}
+
+/// Reads the configuration of one gateway from the text of this file, written or not.
+///
+/// # Errors
+/// As for [`read`].
+pub fn of_text<C: Config>(path: &Path, text: &str) -> Result<Valid<C>, Vec<Error>> {
     let file = path.display().to_string();
-    let text = text(path).map_err(|error| vec![error])?;
-    let document = parse(&file, &text).map_err(|error| vec![error])?;
+    let document = parse(&file, text).map_err(|error| vec![error])?;
     if role(&document).is_some_and(|role| role != C::ROLE) {
         let role = role(&document).unwrap_or_default();
         let message =

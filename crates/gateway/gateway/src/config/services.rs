@@ -32,6 +32,8 @@ pub enum ServiceKind {
     Dns,
     /// Carries it to this destination.
     Forward(Destination),
+    /// Carries datagrams to this destination.
+    ForwardUdp(Destination),
 }
 
 impl Near {
@@ -54,7 +56,10 @@ impl Near {
         });
         let forwards = self.forwards.iter().enumerate().map(|(i, it)| Service {
             key: Key::root("forwards").index(i),
-            kind: ServiceKind::Forward(it.to.clone()),
+            kind: match it.udp {
+                true => ServiceKind::ForwardUdp(it.to.clone()),
+                false => ServiceKind::Forward(it.to.clone()),
+            },
             listen: it.listen,
             clients: it.clients.clone(),
         });
@@ -71,6 +76,18 @@ impl Near {
         let mut forwards = (0..).map(|i| Key::root("forwards").index(i));
         self.forwards
             .retain(|_| !forwards.next().is_some_and(|key| removed.contains(&key)));
+    }
+}
+
+impl ServiceKind {
+    /// Whether it has a listener for connections.
+    pub fn has_tcp(&self) -> bool {
+        !matches!(self, ServiceKind::ForwardUdp(_))
+    }
+
+    /// Whether it has a socket for datagrams at its address.
+    pub fn has_udp(&self) -> bool {
+        matches!(self, ServiceKind::ForwardUdp(_) | ServiceKind::Dns)
     }
 }
 

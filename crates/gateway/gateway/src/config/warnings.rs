@@ -135,7 +135,7 @@ pub(super) fn files(file: &Path, key: &Path) -> Vec<String> {
 }
 
 /// The user of the systemd units, if there is one.
-fn user_of_units() -> Option<u32> {
+pub(super) fn user_of_units() -> Option<u32> {
     let users = std::fs::read_to_string("/etc/passwd").ok()?;
     let mut lines = users
         .lines()

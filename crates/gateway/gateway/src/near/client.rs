@@ -19,6 +19,8 @@ pub struct Client {
     pub address: SocketAddr,
     /// Part in the rate that it shares with its connections.
     pub flow: Flow,
+    /// Whether its datagrams have the head of SOCKS5.
+    pub is_socks: bool,
 }
 
 impl Client {
@@ -26,8 +28,9 @@ impl Client {
     pub(super) async fn send(&self, shared: &Shared, origin: &Destination, payload: &[u8]) {
         let counters = &shared.counters;
         self.flow.take(payload.len()).await;
-        let datagram = encode_datagram(origin, payload);
-        match self.socket.send_to(&datagram, self.address).await {
+        let datagram = self.is_socks.then(|| encode_datagram(origin, payload));
+        let datagram = datagram.as_deref().unwrap_or(payload);
+        match self.socket.send_to(datagram, self.address).await {
             Ok(_) => {
                 counters.datagrams_down.increment();
                 counters.datagram_bytes_down.add(payload.len() as u64);

@@ -57,6 +57,7 @@ pub async fn relay_datagrams(
         tokio::select! {
             packet = packets.recv() => {
                 let Some(packet) = packet else { return Ok(()) };
+                client.flow.take(packet.payload.len()).await;
                 outside.send(packet, allows).await;
             }
             received = outside.receive(allows) => {

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::clients::identify;
-use super::{Permit, Shared, dns, socks, tcp};
+use super::{Permit, Shared, dns, socks, tcp, udp};
 use crate::config::services::{Service, ServiceKind};
 use crate::network::{Listener, Network, Socket};
 use crate::traffic::limits::{Party, Purpose};
@@ -88,22 +88,25 @@ impl Listeners {
     }
 }
 
-/// Binds the sockets of a service: for DNS also one for datagrams at the same port. Where the
+/// Binds the sockets of a service: for connections, datagrams, or both at the same port. Where the
 /// system chooses the port, another is tried if the first is taken for datagrams.
 async fn bind(
     network: &dyn Network,
     kind: &ServiceKind,
     address: SocketAddr,
-) -> io::Result<(Box<dyn Listener>, Option<UdpSocket>)> {
+) -> io::Result<(Option<Box<dyn Listener>>, Option<UdpSocket>)> {
+    if !kind.has_tcp() {
+        return Ok((None, Some(UdpSocket::bind(address).await?)));
+    }
     let mut attempts = if address.port() == 0 { PORTS } else { 1 };
     loop {
         let listener = network.listen(address).await?;
-        if *kind != ServiceKind::Dns {
-            return Ok((listener, None));
+        if !kind.has_udp() {
+            return Ok((Some(listener), None));
         }
         attempts -= 1;
         match UdpSocket::bind(listener.local_addr()?).await {
-            Ok(socket) => return Ok((listener, Some(socket))),
+            Ok(socket) => return Ok((Some(listener), Some(socket))),
             Err(error) if error.kind() != io::ErrorKind::AddrInUse || attempts == 0 => {
                 return Err(error);
             }
@@ -114,20 +117,32 @@ async fn bind(
 
 async fn open(shared: &Arc<Shared>, service: Service) -> io::Result<Open> {
     let (listener, datagrams) = bind(&*shared.network, &service.kind, service.listen).await?;
-    let address = listener.local_addr()?;
+    let address = match (&listener, &datagrams) {
+        (Some(listener), _) => listener.local_addr()?,
+        (None, Some(socket)) => socket.local_addr()?,
+        (None, None) => service.listen,
+    };
     info!("{} listens at {address}", service.key);
     let service = Arc::new(service);
     let stop = CancellationToken::new();
     let task = {
         let (shared, service, stop) = (shared.clone(), service.clone(), stop.clone());
         async move {
-            let connections = accept(&shared, &service, listener);
-            let queries = async {
-                if let Some(socket) = datagrams {
-                    dns::serve_udp(&shared, &service, socket).await;
+            let connections = async {
+                if let Some(listener) = listener {
+                    accept(&shared, &service, listener).await;
                 }
             };
-            let serve = async { tokio::join!(connections, queries) };
+            let datagrams = async {
+                match (datagrams, &service.kind) {
+                    (None, _) => {}
+                    (Some(socket), ServiceKind::ForwardUdp(to)) => {
+                        udp::forward(&shared, &service, to, socket).await;
+                    }
+                    (Some(socket), _) => dns::serve_udp(&shared, &service, socket).await,
+                }
+            };
+            let serve = async { tokio::join!(connections, datagrams) };
             stop.run_until_cancelled(serve).await;
         }
     };
@@ -161,7 +176,9 @@ fn admit(shared: &Arc<Shared>, service: &Arc<Service>, socket: Box<dyn Socket>, 
         ServiceKind::Socks => (&counters.accepted_socks, Purpose::Connection),
         ServiceKind::Redirect => (&counters.accepted_redirect, Purpose::Connection),
         ServiceKind::Dns => (&counters.accepted_dns, Purpose::Query),
-        ServiceKind::Forward(_) => (&counters.accepted_forward, Purpose::Connection),
+        ServiceKind::Forward(_) | ServiceKind::ForwardUdp(_) => {
+            (&counters.accepted_forward, Purpose::Connection)
+        }
     };
     accepted.increment();
     if !service.serves(peer.ip()) {
@@ -191,6 +208,7 @@ async fn serve(shared: &Arc<Shared>, service: &Service, connection: Connection, 
         ServiceKind::Socks => socks::serve(shared, connection, permit).await,
         ServiceKind::Redirect => tcp::serve_redirected(shared, connection, permit).await,
         ServiceKind::Dns => dns::serve_tcp(shared, connection, permit).await,
+        ServiceKind::ForwardUdp(_) => {}
         ServiceKind::Forward(to) => tcp::forward(shared, connection, to, permit).await,
     }
 }
@@ -250,7 +268,7 @@ mod tests {
         let (listener, datagrams) = bind(&network, &ServiceKind::Dns, any)
             .await
             .expect("another port");
-        let address = listener.local_addr().expect("bound");
+        let address = listener.expect("one").local_addr().expect("bound");
         assert_ne!(address, taken.local_addr().expect("bound"));
         let datagrams = datagrams.expect("a socket").local_addr().expect("bound");
         assert_eq!(datagrams, address);

@@ -1,4 +1,4 @@
-//! The server's side of SOCKS5 (RFC 1928), but for datagrams.
+//! The server's side of SOCKS5 (RFC 1928), but for datagrams, and the choice of HTTP instead.
 //!
 //! The crate fast-socks5 1.0 serves connections itself, so only its parsers could be used; these
 //! accept any text as a host name, and its addresses would be a second coding beside
@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::{Permit, Shared, tcp, udp};
+use super::{Permit, Shared, http, tcp, udp};
 use crate::traffic::relay::Connection;
 use crate::wire::{Destination, Malformed, Reply};
 
@@ -34,9 +34,18 @@ const REPLY: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A TCP connection.
-    Connect(Destination),
+    Connect(Destination, Protocol),
     /// A UDP association. Its datagrams will come from this address; zeros mean unknown.
     Associate(Destination),
+}
+
+/// Protocol of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// SOCKS5.
+    Socks,
+    /// HTTP CONNECT.
+    Http,
 }
 
 /// Reason for which there is no request.
@@ -44,6 +53,8 @@ pub enum Request {
 pub enum NoRequest {
     /// The reply for the client.
     Refused(Reply),
+    /// The status for a client of HTTP.
+    RefusedByHttp(&'static str),
     /// It is no SOCKS5, or the client offers no method that is accepted.
     Malformed(Malformed),
     /// The connection failed.
@@ -59,20 +70,28 @@ impl From<io::Error> for NoRequest {
             Some(&malformed) if malformed == Malformed::ADDRESS => {
                 NoRequest::Refused(Reply::AddressTypeNotSupported)
             }
-            Some(&malformed) => NoRequest::Malformed(malformed),
+            // A host that no name can be, or the number of an address in other digits.
+            Some(_) => NoRequest::Refused(Reply::HostUnreachable),
             None => NoRequest::Io(error),
         }
     }
 }
 
-/// Negotiates the method, which is none, and reads the request.
+/// Negotiates the method, which is none, and reads the request. A first byte that begins a method
+/// of HTTP begins a request of HTTP.
 ///
 /// # Errors
 /// The reason for which there is none.
 pub async fn negotiate(
     client: &mut (impl AsyncRead + AsyncWrite + Unpin),
 ) -> Result<Request, NoRequest> {
-    if client.read_u8().await? != VERSION {
+    let version = client.read_u8().await?;
+    if version.is_ascii_uppercase() {
+        let to = http::read(client, version).await?;
+        let to = to.map_err(NoRequest::RefusedByHttp)?;
+        return Ok(Request::Connect(to, Protocol::Http));
+    }
+    if version != VERSION {
         return Err(NoRequest::Malformed(Malformed("not SOCKS5")));
     }
     let count = usize::from(client.read_u8().await?);
@@ -92,13 +111,23 @@ pub async fn negotiate(
     }
     let destination = Destination::read(client).await?;
     match command {
-        CONNECT => Ok(Request::Connect(destination)),
+        CONNECT => Ok(Request::Connect(destination, Protocol::Socks)),
         UDP_ASSOCIATE => Ok(Request::Associate(destination)),
         _ => Err(NoRequest::Refused(Reply::CommandNotSupported)),
     }
 }
 
-/// Bytes of a reply.
+impl Protocol {
+    /// Bytes of a reply.
+    fn reply(self, code: Reply) -> BytesMut {
+        match self {
+            Protocol::Socks => reply(code, NO_ADDRESS),
+            Protocol::Http => BytesMut::from(&*http::response(http::status(code))),
+        }
+    }
+}
+
+/// Bytes of a reply of SOCKS5.
 fn reply(reply: Reply, bound: SocketAddr) -> BytesMut {
     let mut out = BytesMut::new();
     out.put_slice(&[VERSION, reply as u8, 0]);
@@ -113,8 +142,16 @@ pub(super) async fn serve(shared: &Arc<Shared>, mut local: Connection, permit: &
     let request = match timeout(patience, negotiate(&mut *local)).await {
         Ok(Ok(request)) => request,
         Ok(Err(NoRequest::Refused(code))) => {
-            counters.refused_command.increment();
-            return refuse(local, code).await;
+            match code {
+                Reply::HostUnreachable => counters.refused_malformed.increment(),
+                _ => counters.refused_command.increment(),
+            }
+            return refuse(local, &Protocol::Socks.reply(code)).await;
+        }
+        Ok(Err(NoRequest::RefusedByHttp(status))) => {
+            debug!("HTTP: {status}");
+            counters.refused_malformed.increment();
+            return refuse(local, &http::response(status)).await;
         }
         Ok(Err(NoRequest::Malformed(malformed))) => {
             debug!("SOCKS5: {malformed}");
@@ -134,35 +171,39 @@ pub(super) async fn serve(shared: &Arc<Shared>, mut local: Connection, permit: &
     match request {
         Request::Associate(from) => match udp::bind(&local).await {
             Ok((socket, bound)) => {
-                if succeed(&mut local, bound).await {
+                if local
+                    .write_all(&reply(Reply::Succeeded, bound))
+                    .await
+                    .is_ok()
+                {
                     udp::serve(shared, local, socket, &from, permit).await;
                 }
             }
-            Err(error) => refuse(local, Reply::from_error(&error)).await,
+            Err(error) => {
+                let code = Reply::from_error(&error);
+                refuse(local, &Protocol::Socks.reply(code)).await;
+            }
         },
-        Request::Connect(to) => match tcp::open(shared, &to, permit, local.left()).await {
-            Ok(remote) => {
-                if succeed(&mut local, NO_ADDRESS).await {
-                    tcp::relay(shared, local, remote, permit).await;
+        Request::Connect(to, protocol) => {
+            match tcp::open(shared, &to, permit, local.left()).await {
+                Ok(remote) => {
+                    let reply = protocol.reply(Reply::Succeeded);
+                    if local.write_all(&reply).await.is_ok() {
+                        tcp::relay(shared, local, remote, permit).await;
+                    }
+                }
+                Err(code) => {
+                    debug!(%to, reply = ?code, "refused");
+                    refuse(local, &protocol.reply(code)).await;
                 }
             }
-            Err(code) => {
-                debug!(%to, reply = ?code, "refused");
-                refuse(local, code).await;
-            }
-        },
+        }
     }
 }
 
-/// Replies that a request has succeeded. Returns whether the client can be reached.
-async fn succeed(local: &mut Connection, bound: SocketAddr) -> bool {
-    let reply = reply(Reply::Succeeded, bound);
-    local.write_all(&reply).await.is_ok()
-}
-
 /// Replies that a request has failed, and ends the connection.
-async fn refuse(mut local: Connection, code: Reply) {
-    if local.write_all(&reply(code, NO_ADDRESS)).await.is_ok() {
+async fn refuse(mut local: Connection, reply: &[u8]) {
+    if local.write_all(reply).await.is_ok() {
         end(local).await;
     }
 }

@@ -1,29 +1,35 @@
-//! UDP associations of SOCKS5 clients. The rules count for each datagram.
+//! UDP associations of SOCKS5 clients, and ports that lead to a fixed destination. The rules count
+//! for each datagram.
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use socket2::Protocol;
 use tokio::io::AsyncReadExt;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, warn};
 
 use super::client::{Client, decode_datagram};
+use super::clients::identify;
 use super::fastest::{self, FastestPath};
 use super::request::{request_in, tunnel};
 use super::{Permit, Shared, direct};
 use crate::carrier::Tunnel;
 use crate::config::destination::{Action, action, refused_networks};
+use crate::config::services::Service;
 use crate::socket::receive_from;
 use crate::traffic::association::{Packet, Sender, queue};
+use crate::traffic::limits::{Party, Purpose};
 use crate::traffic::relay::Connection;
 use crate::traffic::udp::IDLE;
 use crate::wire::{Destination, Head, Host};
@@ -31,6 +37,9 @@ use crate::wire::{Destination, Head, Host};
 /// Most outlets of an association. An outlet is for an action of a rule and a port of the client,
 /// and takes a place like a connection, because it is one to far.
 const MAX_OUTLETS: usize = 8;
+
+/// Pause after an error of a socket.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves an association until the client closes its TCP connection.
 pub async fn serve(
@@ -50,6 +59,7 @@ pub async fn serve(
             socket: Arc::new(socket),
             address: SocketAddr::new(client.ip().to_canonical(), from.port),
             flow: permit.flow.clone(),
+            is_socks: true,
         },
         permit,
         outlets: HashMap::new(),
@@ -117,15 +127,9 @@ impl Association<'_> {
             counters.dropped_malformed.increment();
             return;
         };
-        let rules = &self.shared.config().rules;
-        let action = action(rules, &to);
-        // A name that far resolves for each datagram may lead into a network that is refused.
-        let is_unknown = action != Action::Direct && !refused_networks(rules, &to).is_empty();
-        if action == Action::Refused || is_unknown || to.port == 0 || is_unspecified(&to) {
-            counters.dropped_destination.increment();
+        let Some(action) = way(self.shared, &to) else {
             return;
-        }
-        self.client.flow.take(payload.len()).await;
+        };
         let outlet = self.outlet(action, from);
         if !outlet.is_some_and(|outlet| outlet.offer(to, payload)) {
             self.shared.counters.dropped_full.increment();
@@ -139,26 +143,11 @@ impl Association<'_> {
         let key = (action, from);
         if !self.outlets.contains_key(&key) {
             let place = self.place()?;
-            let (shared, client) = (self.shared, &self.client);
-            let limits = shared.limiter.limits();
-            let (sender, packets) = queue(limits.buffer_bytes, shared.limiter.room(place.party()));
             let client = Client {
                 address: from,
-                ..client.clone()
+                ..self.client.clone()
             };
-            let run = outlet(
-                shared.clone(),
-                key.0.clone(),
-                client,
-                place.clone(),
-                packets,
-            );
-            let opened = Outlet {
-                sender,
-                used_at: Instant::now(),
-                place,
-                _task: AbortOnDropHandle::new(shared.tasks.spawn(run)),
-            };
+            let opened = Outlet::open(self.shared, key.0.clone(), client, place);
             self.outlets.insert(key.clone(), opened);
         }
         let outlet = self.outlets.get_mut(&key)?;
@@ -176,6 +165,89 @@ impl Association<'_> {
         let unused = unused.map(|(key, _)| key.clone())?;
         Some(self.outlets.remove(&unused)?.place)
     }
+}
+
+impl Outlet {
+    fn open(shared: &Arc<Shared>, action: Action, client: Client, place: Arc<Permit>) -> Outlet {
+        let limits = shared.limiter.limits();
+        let (sender, packets) = queue(limits.buffer_bytes, shared.limiter.room(place.party()));
+        let run = outlet(shared.clone(), action, client, place.clone(), packets);
+        Outlet {
+            sender,
+            used_at: Instant::now(),
+            place,
+            _task: AbortOnDropHandle::new(shared.tasks.spawn(run)),
+        }
+    }
+}
+
+/// Carries the datagrams of each client of a port to a fixed destination, and the answers back.
+pub async fn forward(shared: &Arc<Shared>, service: &Service, to: &Destination, socket: UdpSocket) {
+    let socket = Arc::new(socket);
+    let at = socket.local_addr().unwrap_or(service.listen);
+    let counters = &shared.counters;
+    let mut outlets: HashMap<(Action, SocketAddr), Outlet> = HashMap::new();
+    loop {
+        let (datagram, from) = match receive_from(&socket).await {
+            Ok(received) => received,
+            Err(error) => {
+                debug!("{}: {error}", service.key);
+                sleep(PAUSE).await;
+                continue;
+            }
+        };
+        if !service.serves(from.ip()) {
+            counters.refused_client.increment();
+            continue;
+        }
+        let Some(action) = way(shared, to) else {
+            continue;
+        };
+        let key = (action, from);
+        if outlets.get(&key).is_none_or(|it| it.sender.is_closed()) {
+            outlets.retain(|_, outlet| !outlet.sender.is_closed());
+            counters.accepted_forward.increment();
+            let owner = identify(service, Protocol::UDP, from, at);
+            let party = Party { owner, part: 0 };
+            let Some(place) = shared.limiter.admit(Purpose::Connection, &party) else {
+                counters.refused_limit.increment();
+                continue;
+            };
+            let client = Client {
+                socket: socket.clone(),
+                address: as_reached(from, at),
+                flow: place.flow.clone(),
+                is_socks: false,
+            };
+            let opened = Outlet::open(shared, key.0.clone(), client, Arc::new(place));
+            outlets.insert(key.clone(), opened);
+        }
+        let outlet = outlets.get(&key);
+        if !outlet.is_some_and(|it| it.sender.offer(to.clone(), datagram)) {
+            counters.dropped_full.increment();
+        }
+    }
+}
+
+/// The address of a client as a socket at `at` sends to it: a socket of IPv6 takes no IPv4 address.
+fn as_reached(client: SocketAddr, at: SocketAddr) -> SocketAddr {
+    match client.ip() {
+        IpAddr::V4(ip) if at.is_ipv6() => (ip.to_ipv6_mapped(), client.port()).into(),
+        _ => client,
+    }
+}
+
+/// Action for a datagram by the rules; `None` if it is dropped.
+fn way(shared: &Shared, to: &Destination) -> Option<Action> {
+    let rules = &shared.config().rules;
+    let action = action(rules, to);
+    // A name that far resolves for each datagram may lead into a network that is refused.
+    let is_unknown = action != Action::Direct && !refused_networks(rules, to).is_empty();
+    if action == Action::Refused || is_unknown || to.port == 0 || is_unspecified(to) {
+        shared.counters.dropped_destination.increment();
+        return None;
+    }
+    Some(action)
 }
 
 fn is_unspecified(to: &Destination) -> bool {
@@ -250,6 +322,7 @@ async fn through_tunnel(
             }
             packet = packets.recv() => {
                 let Some(packet) = packet else { return Ok(()) };
+                client.flow.take(packet.payload.len()).await;
                 association.send(&packet.peer, &packet.payload).await;
                 counters.datagrams_up.increment();
                 counters.datagram_bytes_up.add(packet.payload.len() as u64);

@@ -88,6 +88,7 @@ clients | ['192.168.1.0/24'] | ['192.168.1.0/33'] | invalid IP address
 listen | '127.0.0.1:8022' | '127.0.0.1:0' | expected a port from 1 to 65535
 to | 'example.org:22' | 'example.org:' | such as example.org:443
 clients | ['192.168.1.0/24'] | ['192.168.1.0/33'] | invalid IP address
+udp | false | 1 | expected
 = [redirect]
 listen | '127.0.0.1:1081' | 1081 | expected
 clients | ['192.168.1.0/24'] | ['192.168.1.0/33'] | invalid IP address

@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::Duration;
 
+mod init;
 pub mod pair;
 
 use pair::{Pair, Running, echoes, echoes_on, free, gateway, get, keygen, request, text, wait};

@@ -28,15 +28,22 @@ async fn answer(pair: &Pair, bytes: &[u8], ends: bool) -> Vec<u8> {
 fn garbage_and_truncated_requests_are_refused_and_counted() {
     each_carrier(async |carrier| {
         let pair = Pair::start(carrier).await;
-        let malformed: [(&[u8], &[u8]); 8] = [
+        // A host that cannot be a name: host unreachable (RFC 1928, section 6).
+        let bad_name = [5, 0, 5, 4, 0, 1, 0, 0, 0, 0, 0, 0];
+        let malformed: [(&[u8], &[u8]); 10] = [
             (b"", b""),
-            (b"GET / HTTP/1.1\r\n\r\n", b""),
+            (b"GET / HTTP/1.1\r\n", b""),
             (&[4, 1, 0, 80, 127, 0, 0, 1, 0], b""),
             (&[5], b""),
             (&[5, 0], &[5, 0xff]),
             (&[5, 2, 1, 2], &[5, 0xff]),
             (&[5, 1, 0, 4, 1, 0, 1, 127, 0, 0, 1, 0, 80], &[5, 0]),
-            (&[5, 1, 0, 5, 1, 0, 3, 2, b' ', b'x', 0, 80], &[5, 0]),
+            (&[5, 1, 0, 5, 1, 0, 3, 2, b' ', b'x', 0, 80], &bad_name),
+            (&[5, 1, 0, 5, 1, 0, 3, 2, 0xc3, 0xa4, 0, 80], &bad_name),
+            (
+                &[5, 1, 0, 5, 1, 0, 3, 5, 49, 50, 55, 46, 49, 0, 80],
+                &bad_name,
+            ),
         ];
         for (i, (bytes, expected)) in malformed.iter().enumerate() {
             assert_eq!(answer(&pair, bytes, true).await, *expected, "{bytes:?}");

@@ -27,6 +27,7 @@ fn listeners_rules_limits_and_the_allow_list_change_at_run_time() {
             listen: "127.0.0.1:0".parse().expect("an address"),
             to: echo.into(),
             clients: vec![],
+            udp: false,
         }];
         near.limits.connections = Some(2);
         near.limits.connections_per_client = Some(2);

@@ -7,6 +7,7 @@ mod connect;
 mod dns;
 mod endings;
 mod harness;
+mod http;
 mod keys;
 mod link;
 mod loops;

@@ -356,3 +356,36 @@ fn strangers_who_send_first_do_not_take_the_association_of_a_client() {
         pair.close().await;
     });
 }
+
+#[test]
+fn a_forwarded_port_carries_datagrams_of_each_client_to_its_destination() {
+    each_carrier(async |carrier| {
+        let echo = echo().await;
+        // Over [::] a client of IPv4 has an address of IPv6.
+        let near = format!(
+            "forwards = [
+                {{ listen = \"127.0.0.1:0\", to = \"{echo}\", udp = true }},
+                {{ listen = \"[::]:0\", to = \"{echo}\", udp = true, clients = [\"::1/128\"] }},
+            ]"
+        );
+        let pair = Pair::near_with(carrier, &near).await;
+        let mut clients = Vec::new();
+        for key in ["forwards[0]", "forwards[0]", "forwards[1]"] {
+            let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+            let at = ("127.0.0.1", pair.at(key).await.port());
+            socket.connect(at).await.expect("connected");
+            clients.push(socket);
+        }
+        for size in [0, 1, 1200, 9_000] {
+            for (i, socket) in clients.iter().enumerate() {
+                let sent = vec![i as u8; size];
+                socket.send(&sent).await.expect("sent");
+                assert_eq!(receive(socket).await, sent, "{i}: {size}");
+            }
+        }
+        // Each client is one, however many datagrams it sends.
+        assert_eq!(pair.near_counters.accepted_forward.value(), 3);
+        assert_eq!(pair.far_counters.active_associations.value(), 3);
+        pair.close().await;
+    });
+}

@@ -121,7 +121,9 @@ fn socks_request(bytes: &[u8]) {
     let negotiated = socks::negotiate(&mut client)
         .now_or_never()
         .expect("no wait");
-    if negotiated.is_ok() {
+    if let Ok(socks::Request::Connect(to, socks::Protocol::Http)) = &negotiated {
+        assert!(bytes.starts_with(b"CONNECT ") && to.port > 0);
+    } else if negotiated.is_ok() {
         assert_eq!(bytes[0], 5);
         assert!(bytes[2..2 + usize::from(bytes[1])].contains(&0));
     }
