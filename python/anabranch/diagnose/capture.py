@@ -235,6 +235,7 @@ class _Reading:
         if one.flags & ACK and not one.flags & SYN:
             if flow.started and len(flow.times) == 2 and side == 0:
                 flow.times.append(one.time_ns)
+                _rtt(other, one.time_ns - flow.times[1])
             scale = me.scale if me.syn and other.syn else None
             if scale is not None:
                 me.window = one.window << (scale if other.scale is not None else 0)
@@ -252,6 +253,7 @@ class _Reading:
             flow.answered = True
             if len(flow.times) == 1:
                 flow.times.append(one.time_ns)
+                _rtt(flow.halves[0], one.time_ns - flow.times[0])
             self.opened[flow.ends[1].rpartition(":")[2]] = (flow.halves[0].capable, me.capable)
         else:
             flow.started = True
@@ -277,10 +279,7 @@ class _Reading:
             sender.largest_acked = max(sender.largest_acked, min(ack - start, me.mss or ack))
             sender.flight[0] = (ack, end, when)
         if popped is not None and not sender.again:
-            rtt = one.time_ns - popped[2]
-            sender.minrtt_ns = min(rtt, sender.minrtt_ns or rtt)
-            old = sender.srtt_ns
-            sender.srtt_ns = float(rtt) if old is None else old + (rtt - old) / 8
+            _rtt(sender, one.time_ns - popped[2])
         if sender.again and ack >= sender.again[1]:
             sender.again = None
         sender.una, sender.backoff, sender.una_sent_ns = ack, 0, one.time_ns
@@ -503,6 +502,13 @@ def _dss(me: Half, one: Segment, body: bytes) -> None:
         )  # fmt: skip
 
 
+def _rtt(half: Half, sample_ns: int) -> None:
+    """A sample of the RTT: least, and smoothed as in RFC 6298."""
+    half.minrtt_ns = min(sample_ns, half.minrtt_ns or sample_ns)
+    old = half.srtt_ns
+    half.srtt_ns = float(sample_ns) if old is None else old + (sample_ns - old) / 8
+
+
 def _plain(flow: Flow) -> bool:
     """Whether a subflow that began before the capture shows no Multipath TCP."""
     return not any(half.options for half in flow.halves)
@@ -556,7 +562,7 @@ def _fields(me: Half, other: Half, now_ns: int) -> dict[str, float]:
         fields |= {"rtt": me.srtt_ns / 1e6, "minrtt": me.minrtt_ns / 1e6}
     since = max(me.heard_ns or 0, 0)
     if since:
-        fields["lastack"] = (now_ns - since) / 1e6
+        fields["lastack"] = max(0, now_ns - since) / 1e6
     if other.window is not None:
         fields["snd_wnd"] = other.window
     if me.mss is not None:

@@ -349,7 +349,7 @@ def window(case: Case) -> Answer:
         )
         return Finding("bufferbloat", (*facts, *bloat.facts), sure, slow, bloat.values, commands)
     buffer = {"buffer": f"{case.connection.window_bytes} bytes"}
-    if len(rtts) > 1 and rtts[0] >= SLOWER * rtts[1]:
+    if len(rtts) > 1 and rtts[0] >= SLOWER * rtts[1] > 0:
         fast = expect.fastest(case)
         ratio = Fact("RTT", ms(rtts[0]), f"{rtts[0] / rtts[1]:.3g} times the next, {ms(rtts[1])}")
         values = {"slow": slow.name, "slow_ms": ms(rtts[0]), "fast": fast.name}
