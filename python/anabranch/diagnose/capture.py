@@ -461,7 +461,9 @@ class _Reading:
                 text += f"; the join to {flow.ends[1]} was refused"
         if self.duplicates:
             text += f"; {self.duplicates} packets captured twice"
-        if any(not flow.started and sum(h.sent for h in flow.halves) > NEAR >> 10 for flow in flows):
+        if any(
+            not flow.started and sum(h.sent for h in flow.halves) > NEAR >> 10 for flow in flows
+        ):
             text += (
                 "; it began after a handshake: no keys, subflows together by the numbers of their "
                 "data, windows without their scale left out"

@@ -214,9 +214,7 @@ class Capture:
         if snap:
             self.snap_bytes = min(snap, self.snap_bytes or snap)
 
-    def _segment(
-        self, packet: bytes, frame: Frame, addresses: dict[bytes, str]
-    ) -> Segment | None:
+    def _segment(self, packet: bytes, frame: Frame, addresses: dict[bytes, str]) -> Segment | None:
         kind, at, sent_here = _network(packet, frame.link)
         if kind == 0:
             kind = IPV4 if packet[at] >> 4 == 4 else IPV6 if packet[at] >> 4 == 6 else 0
