@@ -86,8 +86,8 @@ class Talk:
              wide: bool = True, window: int = 60000, plain: bool = False) -> None:  # fmt: skip
         """A segment, and an RTT later its ACK."""
         seq = self.sent[path]
-        body = struct.pack(">BB", 0x20, 0x0D if wide else 5)
-        body += struct.pack(">QQ" if wide else ">II", 7, self.data)
+        body = struct.pack(">BB", 0x20, 0x0F if wide else 5)
+        body += struct.pack(">QQ" if wide else ">II", 7, self.data % 2 ** (64 if wide else 32))
         body += struct.pack(">IH", seq + 1, size)
         mapped = b"" if plain else option(30, body)
         self.put(at, path, True, 1000 + seq, 2000, ACK, size, mapped)

@@ -142,10 +142,11 @@ def read(files: Sequence[pathlib.Path]) -> Captured:
     found = _Reading()
     outputs = []
     for one in _merged(captures):
-        while len(outputs) < SAMPLES - 1 and one.time_ns > ends[len(outputs)]:
+        while len(outputs) < SAMPLES and one.time_ns > ends[len(outputs)]:
             outputs.append(found.output(ends[len(outputs)]))
         found.add(one)
-    outputs.append(found.output(last))
+    if len(outputs) < SAMPLES:
+        outputs.append(found.output(last))
     biggest = max(found.flows.values(), key=lambda flow: sum(h.sent for h in flow.halves))
     if biggest.old:
         raise ScenarioError(f"{files[0]}: Multipath TCP of version 0, which is not read (RFC 6824);"
