@@ -107,7 +107,10 @@ class Capture:
         self.packets = self.segments = self.wrong = self.cut_options = 0
         with self.file.open("rb") as opened:
             if self.file.stat().st_size < len(PCAPNG) + 20:
-                raise ScenarioError(f"{self.file}: a capture that ends in its first header")
+                raise ScenarioError(
+                    f"{self.file}: a capture that is cut in its first header: take it again with "
+                    "`tcpdump -s 120 -w FILE`, or take `ss -tinmM` twice"
+                )
             with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 frames = self._pcapng(data) if data[:4] == PCAPNG else self._pcap(data)
                 addresses: dict[bytes, str] = {}
