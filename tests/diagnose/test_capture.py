@@ -164,9 +164,10 @@ def outgoing(one: bytes) -> bytes:
 
 
 def written(folder: Path, talk: Talk, *, link: str = "raw", order: str = "<", nano: bool = True,
-            ng: bool = True, snap: int = 120, name: str = "trace") -> Path:  # fmt: skip
+            ng: bool = True, snap: int = 120, name: str = "trace",
+            by_device: bool = False) -> Path:  # fmt: skip
     number, wrap = LINKS[link]
-    packets = sorted(talk.packets, key=lambda one: one[0])
+    packets = sorted(talk.packets, key=lambda one: one[:2] if not by_device else one[1::-1])
     file = folder / name
     file.write_bytes((pcapng if ng else pcap)(packets, wrap, number, order, nano, snap))
     return file
@@ -229,6 +230,15 @@ def test_short_and_long_numbers_of_data_are_the_same(tmp_path: Path) -> None:
         talk.join()
         answers.append(numbers(asked(tmp_path, steady(talk, wide=wide))))
     assert answers[0] == answers[1]
+
+
+def test_interfaces_one_after_the_other_have_the_same_answer(tmp_path: Path) -> None:
+    talk = Talk()
+    talk.open_first()
+    talk.join()
+    steady(talk)
+    one, other = (numbers(asked(tmp_path, talk, by_device=later)) for later in (False, True))
+    assert one == other
 
 
 def test_a_peer_that_answers_without_the_option_is_a_fallback(tmp_path: Path) -> None:

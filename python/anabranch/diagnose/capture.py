@@ -24,6 +24,8 @@ SILENT_ACKS = 4
 """ACKs of data without an option: the peer does not use Multipath TCP."""
 NEAR = 1 << 26
 """Subflows of a connection have data sequence numbers as near to one another."""
+REORDERED = 20_000
+"""Segments by which a file may be out of order."""
 RECENT_LOSSES = 1000
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 CAPABLE, JOIN, DSS, ADD_ADDR, REMOVE_ADDR, PRIO, FAIL, FASTCLOSE, RESET = range(9)
@@ -140,7 +142,7 @@ def read(files: Sequence[pathlib.Path]) -> Captured:
     _, first, last = max(spans.values())
     ends = [first + (last - first) * (i + 1) // SAMPLES for i in range(SAMPLES)]
     found = _Reading()
-    outputs = []
+    outputs: list[Output] = []
     for one in _merged(captures):
         while len(outputs) < SAMPLES and one.time_ns > ends[len(outputs)]:
             outputs.append(found.output(ends[len(outputs)]))
@@ -165,9 +167,17 @@ def read(files: Sequence[pathlib.Path]) -> Captured:
 
 
 def _merged(captures: Sequence[Capture]) -> Iterator[Segment]:
-    if len(captures) == 1:
-        return captures[0].segments_of()
-    return heapq.merge(*(one.segments_of() for one in captures), key=lambda one: one.time_ns)
+    """Segments by time: a file has those of each interface in order, but not of all together."""
+    waiting: list[tuple[int, int, Segment]] = []
+    every = heapq.merge(*(one.segments_of() for one in captures), key=lambda one: one.time_ns)
+    for number, one in enumerate(every):
+        entry = (one.time_ns, number, one)
+        if len(waiting) < REORDERED:
+            heapq.heappush(waiting, entry)
+        else:
+            yield heapq.heappushpop(waiting, entry)[2]
+    while waiting:
+        yield heapq.heappop(waiting)[2]
 
 
 def _counted(captures: Sequence[Capture]) -> str:

@@ -198,7 +198,7 @@ def silent(case: Case) -> Answer:
             continue
         if quiet_ms <= DEAD_MS or quiet_ms <= DEAD_RTTS * (last.rtt_ms or 0.0):
             continue
-        facts = (
+        facts: tuple[Fact, ...] = (
             Fact("backoff", f"{last.number('backoff'):.0f}"),
             Fact("lastack", ms(quiet_ms), f"ago, RTT {ms(last.rtt_ms or 0.0)}"),
             Fact("bytes_acked", f"{last.number('bytes_acked'):.0f}"),
