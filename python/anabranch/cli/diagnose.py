@@ -199,11 +199,11 @@ def _numbers(texts: Sequence[str]) -> dict[str, float]:
 
 
 def _redact(files: Sequence[Path], target: Path) -> None:
-    from anabranch.diagnose.inputs import REFUSED
+    from anabranch.diagnose.inputs import CAPTURES, REFUSED
     from anabranch.diagnose.redact import redact
 
     def is_text(data: bytes) -> bool:
-        return not data.startswith(tuple(REFUSED))
+        return not data.startswith((*CAPTURES, *REFUSED))
 
     left = redact(files, target, is_text)
     note(f"{target}: copies without addresses, tokens and names")
@@ -279,9 +279,9 @@ def _cells(found: "Diagnosis", path: "Subflow") -> list[str]:
         "-" if alone is None else f"{alone:.1f}",
         f"{'-' if last.rtt_ms is None else f'{last.rtt_ms:.0f}'}/"
         f"{'-' if least is None else f'{least:.0f}'}",
-        f"{last.number('cwnd'):.0f}",
+        "-" if last.is_captured else f"{last.number('cwnd'):.0f}",
         f"{last.number('unacked'):.0f}",
-        f"{last.number('notsent'):.0f}",
+        "-" if last.is_captured else f"{last.number('notsent'):.0f}",
         "-" if share is None else f"{100 * share:.1f} %",
         held_by(found, path),
         last.rule or "-",

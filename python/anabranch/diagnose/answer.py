@@ -86,7 +86,10 @@ def diagnose(evidence: Evidence, peer: str = "") -> Diagnosis:
     elif first is not None:
         cause = Finding("not-enough", tuple(Fact(m.cause, "not asked") for m in missing), "certain")
     elif case.starved or not case.paths:
-        missing.append(Missing("any", SAMPLES, "a path is idle at times, and no row says why"))
+        why = "a path is idle at times, and no row says why"
+        if case.paths and case.paths[0].last.is_captured:
+            why = "a capture does not show congestion windows and send buffers"
+        missing.append(Missing("any", SAMPLES, why))
         cause = Finding("not-enough", _idle(case), "certain")
     elif case.samples < 2:
         missing.append(Missing("any", SAMPLES, "whether the paths stay full"))

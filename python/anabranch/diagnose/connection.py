@@ -14,6 +14,8 @@ DELIVERY = re.compile(r"\bdelivery_rate (\d+)bps")
 RETRANS = re.compile(r"\bretrans:(\d+)/(\d+)")
 BUFFER = re.compile(r"\bskmem:\([^)]*\btb(\d+)[^)]*\bw(\d+)")
 RULE = re.compile(r"(?<!\S)([a-z][a-z0-9_]*)(?: wscale:| rto:| send | cwnd:)")
+GROUP = re.compile(r"\bcaptured group:(-?\d+)")
+DEVICE = re.compile(r"\bcaptured .*?\bon:(\S+)")
 NUMBER = re.compile(r"\b(write_seq|snd_una):([0-9a-f]+)")
 
 FULL_BUSY = 0.9
@@ -36,6 +38,11 @@ class Moment:
     def number(self, name: str) -> float:
         """A field; those that are 0 are not printed."""
         return self.socket.fields.get(name, 0.0)
+
+    @cached_property
+    def is_captured(self) -> bool:
+        """Whether a capture says it: window, rule and what waits are unknown."""
+        return bool(GROUP.search(self.socket.text))
 
     @cached_property
     def rtt_ms(self) -> float | None:
@@ -266,6 +273,8 @@ def connection_of(evidence: Evidence, peer: str = "") -> Connection | None:
 
 
 def _group(key: tuple[str, str], socket: Socket) -> str:
+    if group := GROUP.search(socket.text):
+        return f"capture {group[1]}"
     token = TOKEN.search(socket.text)
     return f"token {token[1].lstrip('0')}" if token else " - ".join(key)
 
@@ -299,6 +308,8 @@ def _paths(
         host, _, device = host.partition("%")
         address = host.strip("[]").removeprefix("::ffff:")
         named = device or (of.here.addresses or {}).get(address)
+        if named is None and (captured := DEVICE.search(seen[-1][1].text)):
+            named = captured[1]
         moments = tuple(Moment(socket) for _, socket in seen)
         found.append(Path(local, remote, address, named or None, moments, seconds))
     # The first subflow, whose flags have no J, before those that joined.

@@ -69,6 +69,9 @@ class Host:
     listening: set[tuple[str, str]] | None = None
     """Protocol and port, by `ss -ltnM`."""
 
+    opened: dict[str, tuple[bool, bool]] = field(default_factory=dict)
+    """Whether SYN and SYN/ACK had MP_CAPABLE in a capture, by the listener's port."""
+
     def buffer_limit(self, name: str) -> int | None:
         """The largest of the three numbers of tcp_rmem or tcp_wmem, bytes."""
         numbers = self.sysctl.get(f"net.ipv4.{name}", "").split()

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from anabranch._core import ScenarioError
+from anabranch.diagnose import capture
 from anabranch.diagnose import host as hosts
 from anabranch.diagnose.host import Host
 from anabranch.readers import iperf3, ss
 from anabranch.readers.connection import Recording
+from anabranch.readers.packets import PCAP, PCAPNG
 from anabranch.readers.ss import Output
 
 SERIES = 6
@@ -21,19 +23,17 @@ SAME_TIME_S = 0.2
 """Outputs of several forms, such as `ss -tin` and `ss -tinM`, are taken at one time."""
 
 REFUSED = {
-    b"\x0a\x0d\x0d\x0a": "a capture (pcapng)",
-    b"\xd4\xc3\xb2\xa1": "a capture (pcap)",
-    b"\xa1\xb2\xc3\xd4": "a capture (pcap)",
-    b"\x4d\x3c\xb2\xa1": "a capture (pcap)",
-    b"\xa1\xb2\x3c\x4d": "a capture (pcap)",
     b"\x1f\x8b": "a compressed file: unpack it",
     b"PK\x03\x04": "a compressed file: unpack it",
 }
 """First bytes of files that are not read, and are left out of a folder."""
 
+CAPTURES = (PCAPNG, *PCAP)
+"""First bytes of captures."""
+
 EXPECTED = (
-    "expected the output of ss, nstat, ip, sysctl or tc, or the JSON of `iperf3 -J`; take "
-    "`ss -tinmM` twice, some seconds apart, at the sender"
+    "expected the output of ss, nstat, ip, sysctl or tc, a capture, or the JSON of `iperf3 -J`; "
+    "take `ss -tinmM` twice, some seconds apart, at the sender"
 )
 
 
@@ -56,12 +56,16 @@ class Evidence:
     """Outputs of ss in their order: those with `-M` where there are any."""
     series: list[Output] = field(default_factory=list)
     """Outputs of files with many, where other files have the samples."""
+    left_by: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Device on which a capture has a subflow, by both addresses with ports."""
     alone_mbps: dict[str, float] = field(default_factory=dict)
     """Goodput of each path alone, by device."""
     links_mbps: dict[str, float] = field(default_factory=dict)
     """Rates of the contract, by device."""
     goodput_mbps: float | None = None
     """Goodput by iperf3."""
+    captures: list[pathlib.Path] = field(default_factory=list)
+    peer_captures: list[pathlib.Path] = field(default_factory=list)
     read: list[Read] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     """Files of a folder that are not read, with the reason."""
@@ -92,7 +96,30 @@ def gather(
     for device, file in (alone or {}).items():
         _read_alone(device, file, found, named=True)
     found.samples, found.series = _chosen(outputs)
+    _read_captures(found)
     return found
+
+
+def _read_captures(found: Evidence) -> None:
+    """Captures of one host are read together; samples of ss come first."""
+    for host, files in ((found.here, found.captures), (found.peer, found.peer_captures)):
+        if not files:
+            continue
+        of_peer = host is found.peer
+        try:
+            said = capture.read(files)
+        except ScenarioError as error:
+            if not found.samples or of_peer:
+                raise
+            found.skipped.append(str(error))
+            continue
+        names = ", ".join(str(file) for file in files)
+        found.read.append(Read(names, f"capture of {said.description}", of_peer))
+        host.opened = said.opened
+        if not of_peer:
+            host.counters = said.counters if host.counters is None else host.counters
+            found.left_by = said.left_by
+            found.samples = found.samples or said.outputs
 
 
 def _read_of_folder(
@@ -141,6 +168,10 @@ def _read_file(
     named: bool,
 ) -> None:
     of_peer = host is found.peer
+    with file.open("rb") as opened:
+        if opened.read(4) in CAPTURES:
+            (found.peer_captures if of_peer else found.captures).append(file)
+            return
     data = file.read_bytes()
     for magic, words in REFUSED.items():
         if data.startswith(magic):

@@ -60,6 +60,8 @@ def held_by(found: Diagnosis, path: Path) -> str:
         return "nobody answers"
     if found.cause.path is path and found.cause.id == "held-back":
         return "the kernel program"
+    if path.last.is_captured and found.cause.id == "not-enough":
+        return "not known"
     if path.window_is_full:
         return "its window"
     if found.cause.id in ("application", "send-buffer", "pacing"):
@@ -85,7 +87,7 @@ def _path(found: Diagnosis, path: Path) -> dict[str, Any]:
         "minrtt_ms": last.socket.fields.get("minrtt"),
         "window_packets": last.socket.fields.get("cwnd"),
         "in_flight_packets": last.number("unacked"),
-        "unsent_bytes": last.number("notsent"),
+        "unsent_bytes": None if last.is_captured else last.number("notsent"),
         "retransmitted": path.retransmitted_share,
         "busy_share": path.busy_share,
         "held_by": held_by(found, path),

@@ -97,6 +97,14 @@ def fell_back(case: Case) -> Answer:
         facts.append(Fact("peer's ss -ltnM", f"tcp alone on port {port}"))
         remedy = (Command("peer", "mptcpize run PROGRAM, where PROGRAM is the server"),)
         return Finding("peer-without-mptcp", tuple(facts), "certain", remedy=remedy)
+    if port in case.evidence.peer.opened:
+        asked, answered = case.evidence.peer.opened[port]
+        facts.append(Fact("the peer's capture", f"SYN with{'' if asked else 'out'} MP_CAPABLE",
+                          f"SYN/ACK with{'' if answered else 'out'}"))  # fmt: skip
+        if asked and not answered:
+            remedy = (Command("peer", "mptcpize run PROGRAM, where PROGRAM is the server"),)
+            return Finding("peer-without-mptcp", tuple(facts), "certain", remedy=remedy)
+        return Finding("options-stripped", tuple(facts), "certain")
     why = "whether the peer's program uses Multipath TCP, or a box strips it (peer-without-mptcp, "
     return Missing("options-stripped", "ss -ltnM, at the peer", why + "options-stripped)")
 
@@ -194,12 +202,18 @@ def silent(case: Case) -> Answer:
             continue
         if quiet_ms <= DEAD_MS or quiet_ms <= DEAD_RTTS * (last.rtt_ms or 0.0):
             continue
-        facts = (
+        facts: tuple[Fact, ...] = (
             Fact("backoff", f"{last.number('backoff'):.0f}"),
             Fact("lastack", ms(quiet_ms), f"ago, RTT {ms(last.rtt_ms or 0.0)}"),
             Fact("bytes_acked", f"{last.number('bytes_acked'):.0f}"),
         )
-        if last.number("bytes_acked") >= last.number("mss"):
+        if last.is_captured:
+            largest = f"{last.number('largest_acked'):.0f}"
+            facts = (*facts, Fact("largest segment acknowledged", largest,
+                                  f"bytes, sent {last.number('mss'):.0f}"))  # fmt: skip
+        # A capture says which segment was acknowledged, ss only how much.
+        acked = last.socket.fields.get("largest_acked", last.number("bytes_acked"))
+        if acked >= last.number("mss"):
             return _dead(case, path, facts)
         values = {"path": path.name, "device": path.device or "DEVICE"}
         values["mtu"] = f"{last.number('pmtu') or 1500:.0f}"
@@ -213,6 +227,11 @@ def wrong_route(case: Case) -> Answer:
     for path in case.paths:
         if path.device is None or "%" in path.local or len(case.paths) < 2:
             continue
+        captured = case.evidence.left_by.get((path.local, path.remote), path.device)
+        if captured != path.device:
+            facts: tuple[Fact, ...] = (
+                Fact("address of", path.device), Fact("captured on", captured))  # fmt: skip
+            return _routed(case, path, facts, certain=True)
         sent = path.grown("bytes_sent")
         measured = len(here.sent_bytes) > 1 and len(path.moments) > 1
         if measured and path.device in here.sent_bytes[-1]:
@@ -287,6 +306,8 @@ def application(case: Case) -> Answer:
         values = {"used": f"{used} bytes", "buffer": str(size)}
         sure: Confidence = "likely" if case.samples > 1 else "possible"
         return Finding("application", facts, sure, None, values)
+    if case.paths[0].last.is_captured and case.window_holds:
+        return None
     idle = all(
         path.busy_share is not None
         and path.busy_share < 0.9
@@ -338,7 +359,7 @@ def window(case: Case) -> Answer:
         )
         return Finding("bufferbloat", (*facts, *bloat.facts), sure, slow, bloat.values, commands)
     buffer = {"buffer": f"{case.connection.window_bytes} bytes"}
-    if len(rtts) > 1 and rtts[0] >= SLOWER * rtts[1]:
+    if len(rtts) > 1 and rtts[0] >= SLOWER * rtts[1] > 0:
         fast = expect.fastest(case)
         ratio = Fact("RTT", ms(rtts[0]), f"{rtts[0] / rtts[1]:.3g} times the next, {ms(rtts[1])}")
         values = {"slow": slow.name, "slow_ms": ms(rtts[0]), "fast": fast.name}
@@ -383,6 +404,10 @@ def send_buffer(case: Case) -> Answer:
 def loss(case: Case) -> Answer:
     """A path that loses packets although no queue is full."""
     for path in case.paths:
+        if path.last.is_captured:
+            if (found := _loss_of_capture(path)) is not None:
+                return found
+            continue
         full = [m for m in path.full_moments if m.queue_ms is not None]
         if path.last.rule in PACED or not full or not path.window_is_full:
             continue
@@ -419,6 +444,23 @@ def _lost_shares(case: Case, path: Path) -> tuple[float, float] | None:
     if first > LATE_SHARE * last:
         return None
     return sent[first] / max(first, 1.0), (sent[last] - sent[first]) / (last - first)
+
+
+def _loss_of_capture(path: Path) -> Finding | None:
+    """Losses, each with the RTT of its time: without a queue a link or a policer loses."""
+    last = path.last
+    if last.retransmitted < SEVERAL_LOSSES or "loss_rtt" not in last.socket.fields:
+        return None
+    queue = last.number("loss_rtt") / max(last.number("minrtt"), 1e-3) - 1
+    if queue >= EMPTY_QUEUE:
+        return None
+    share = last.number("bytes_retrans") / max(last.number("bytes_sent"), 1.0)
+    facts = (
+        Fact("queue", f"{queue:.2g}", "of the least RTT, when packets were lost (median)"),
+        Fact("sent again", f"{share:.2%}"),
+    )
+    values = {"path": path.name, "device": path.device or "DEVICE"}
+    return Finding("loss", facts, "possible", path, values)
 
 
 def shared(case: Case) -> Answer:
