@@ -58,7 +58,7 @@ class Half:
     """Option of its SYN: what this end can receive."""
     scale: int | None = None
     window: int | None = None
-    """What this end can receive now."""
+    """Receive window of this end now."""
     srtt_ns: float | None = None
     minrtt_ns: int | None = None
     backoff: int = 0
@@ -101,7 +101,7 @@ class Flow:
     fell_back: bool = False
     old: bool = False
     times: list[int] = field(default_factory=list)
-    """Of SYN, SYN/ACK and the ACK of it."""
+    """Times of SYN, SYN/ACK and the ACK of it."""
     sent_here: tuple[str, bool] | None = None
     device: str = ""
     seen: dict[str, int] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Flow:
 
 @dataclass
 class Captured:
-    """What captures say."""
+    """Connections that captures have."""
 
     outputs: list[Output]
     description: str
@@ -420,7 +420,7 @@ class _Reading:
         return next(self._groups) if flow.join is None and (known or _plain(flow)) else -1
 
     def output(self, now_ns: int) -> Output:
-        """What ss would have printed at a time."""
+        """Output that ss would have printed at a time."""
         found = Output(now_ns / 1e9)
         groups: dict[int, list[Flow]] = {}
         for flow in self.flows.values():

@@ -130,7 +130,7 @@ class Path:
 
     @cached_property
     def seen_mbps(self) -> float | None:
-        """Its rate between the samples; of one sample that of its last flight, which is no mean."""
+        """Rate between the samples; of one sample that of its last flight, which is no mean."""
         if self.rate_mbps is not None:
             return self.rate_mbps
         match = DELIVERY.search(self.last.socket.text)

@@ -73,7 +73,7 @@ struct anabranch_controller {
     uint32_t flags; /* 0 or ANABRANCH_PER_PACKET */
     /* The bytes of the state of a connection. */
     size_t (*size)(const struct anabranch_controller *self, uint32_t most_paths);
-    /* Makes the state in so many bytes, zeroed, aligned to 16. Returns 0, or else the host stops. */
+    /* Makes the state in these bytes, zeroed, aligned to 16. Returns 0, or the host stops. */
     int (*init)(const struct anabranch_controller *self, void *state,
                 const struct anabranch_start *start);
     /* An event of one path; the answers of all `count` open paths may change. Returns 0, or else

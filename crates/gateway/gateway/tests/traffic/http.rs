@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::harness::*;
 
-/// What near answers to a head, to the end of the answer.
+/// Answer of near to a head, up to its end.
 async fn answer(pair: &Pair, head: &str) -> String {
     let mut socket = pair.dial("socks").await;
     let _ = socket.write_all(head.as_bytes()).await;
