@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from anabranch._core import Cancelled
+from anabranch._core import Cancelled, Library
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.fluid import rounds
 from anabranch.theory.fluid.equilibrium import equilibrium
@@ -35,9 +35,8 @@ class FluidRun:
         self, scenario: Scenario, algorithm: str | None, seed: int, rule: Any = None
     ) -> None:
         if rule is not None:
-            raise ScenarioError(
-                f"{algorithm} is not of the table, so it has no derivatives: run it on sim"
-            )
+            origin = "of a C library" if isinstance(rule, Library) else "written in Python"
+            raise ScenarioError(f"{algorithm} is {origin}, so it has no derivatives: run it on sim")
         self._scenario = scenario if algorithm is None else scenario.with_algorithm(algorithm)
         check(scenario, self.backend)
         scenario.check_scheduler(self.backend)
