@@ -8,8 +8,10 @@ import subprocess
 import tarfile
 import threading
 import tomllib
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -335,3 +337,40 @@ def test_the_script_collects_what_is_read(tmp_path: Path, shell: list[str]) -> N
     # 64 kB each 50 ms are 10.5 Mbps; a busy host sends later, never earlier.
     assert connection.goodput_mbps is not None
     assert 1 < connection.goodput_mbps < 10.6
+
+
+def test_a_device_that_no_path_has_is_refused_with_the_choices(
+    anabranch: Anabranch, situations: Path
+) -> None:
+    done = anabranch("diagnose", str(situations / "06-rcvbuf"), "--link", "wan0=30,lte0=10")
+    assert done.returncode == 2
+    assert "device 'lte0': expected one of wan0, wan1" in done.stderr
+
+
+def test_what_a_strangers_file_has_for_the_terminal_is_escaped(
+    anabranch: Anabranch, situations: Path, tmp_path: Path
+) -> None:
+    folder = kept(situations / "06-rcvbuf", tmp_path / "all", r"(?!ss-).*")
+    for file in folder.glob("ssm-*.txt"):
+        file.write_text(file.read_text().replace("%wan1", "%\x1b[31m[b]x"))
+    (folder / "[red]\x1b[31m.bin").write_bytes(b"odd")
+    done = anabranch("diagnose", str(folder))
+    assert done.returncode in (0, 3)
+    assert "\x1b" not in done.stdout
+    assert "[red]" in done.stdout
+
+
+def test_damaged_files_end_in_an_answer_or_a_line(situations: Path, tmp_path: Path) -> None:
+    random = Random(3)
+    for i in range(60):
+        target = tmp_path / str(i)
+        target.mkdir()
+        for file in (situations / random.choice(NAMES)).iterdir():
+            data = bytearray(file.read_bytes())
+            for _ in range(random.choice((0, 1, 20))):
+                at = random.randrange(len(data) + 1)
+                data[at : at + random.randrange(30)] = random.choice((b"", b"9" * 30, b"-", b"nan"))
+            if file.suffix != ".toml":
+                (target / file.name).write_bytes(bytes(data))
+        with suppress(ScenarioError):
+            diagnose(gather([target]))

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from anabranch.cli import tables
 from anabranch.cli.notes import App, note
 from anabranch.cli.options import Json
 from anabranch.cli.progress import progress
+from anabranch.formats import printable
 from anabranch.scenario import ScenarioError
 
 if TYPE_CHECKING:
@@ -110,6 +112,7 @@ def diagnose_command(
             "script that collects them"
         )
     from anabranch.diagnose import diagnose, gather
+    from anabranch.diagnose.inputs import check_devices
 
     links = _numbers(link or [])
     given = {device: Path(file) for device, file in map(_pair, alone or [])}
@@ -118,6 +121,7 @@ def diagnose_command(
         _redact([*files, *(peer or []), *given.values()], redact)
         return
     found = diagnose(evidence)
+    check_devices(evidence, [*links, *given], [path.device for path in found.connection.paths])
     if scenario is not None:
         from anabranch.diagnose.network import scenario_text
 
@@ -222,15 +226,14 @@ def _print(found: "Diagnosis") -> None:
     taken = f"the connection that moved most has {count} path{'s' * (count != 1)}"
     if connection.others:
         taken += f"; {connection.others} others left out"
-    tables.STDOUT.print(f"read: {'; '.join(formats)} ({taken}; {seconds})", soft_wrap=True)
-    for one in evidence.skipped:
-        tables.STDOUT.print(f"not read: {one}", soft_wrap=True)
+    _say([f"read: {'; '.join(formats)} ({taken}; {seconds})"])
+    _say([f"not read: {one}" for one in evidence.skipped])
     table = tables.new_table(
         "path", "from", "Mbps", "alone", "RTT/least, ms", "window", "in flight", "unsent",
         "sent again", "held by", "rule",
     )  # fmt: skip
     for path in connection.paths:
-        table.add_row(*_cells(found, path))
+        table.add_row(*(escape(printable(cell)) for cell in _cells(found, path)))
     tables.STDOUT.print(table)
     facts = []
     if (goodput := goodput_mbps(found)) is not None:
@@ -251,7 +254,13 @@ def _print(found: "Diagnosis") -> None:
     if found.missing and not (found.is_enough and found.cause.confidence == "certain"):
         lines.append("Missing:")
         lines += [f"  {one.command}   ({one.why})" for one in found.missing]
-    tables.STDOUT.print("\n".join(lines), soft_wrap=True, highlight=False, markup=False)
+    _say(lines)
+
+
+def _say(lines: Sequence[str]) -> None:
+    """Print lines that quote a stranger's files: no markup, and control characters escaped."""
+    for line in lines:
+        tables.STDOUT.print(printable(line), soft_wrap=True, highlight=False, markup=False)
 
 
 def _remedy(found: "Diagnosis") -> list[str]:

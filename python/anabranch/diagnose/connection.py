@@ -16,7 +16,7 @@ BUFFER = re.compile(r"\bskmem:\([^)]*\btb(\d+)[^)]*\bw(\d+)")
 RULE = re.compile(r"(?<!\S)([a-z][a-z0-9_]*)(?: wscale:| rto:| send | cwnd:)")
 GROUP = re.compile(r"\bcaptured group:(-?\d+)")
 DEVICE = re.compile(r"\bcaptured .*?\bon:(\S+)")
-NUMBER = re.compile(r"\b(write_seq|snd_una):([0-9a-f]+)")
+NUMBER = re.compile(r"\b(write_seq|snd_una):(\d{17,20}|[0-9a-f]{1,16})\b")
 
 FULL_BUSY = 0.9
 """Least share of the time in which a path that its own window holds had data under way."""

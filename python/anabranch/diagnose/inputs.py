@@ -13,6 +13,7 @@ from anabranch.readers import iperf3, ss
 from anabranch.readers.connection import Recording
 from anabranch.readers.packets import PCAP, PCAPNG
 from anabranch.readers.ss import Output
+from anabranch.scenario import expected_one_of
 
 SERIES = 6
 """A file with as many outputs of ss is a series beside the samples of other files."""
@@ -98,6 +99,14 @@ def gather(
     found.samples, found.series = _chosen(outputs)
     _read_captures(found)
     return found
+
+
+def check_devices(found: Evidence, devices: Iterable[str], paths: Iterable[str | None]) -> None:
+    """Raise `ScenarioError` for a device that neither a path nor an address of this host has."""
+    known = {*(found.here.addresses or {}).values(), *filter(None, paths)}
+    for device in devices:
+        if known and device not in known:
+            raise ScenarioError(f"device {device!r}: {expected_one_of(device, sorted(known))}")
 
 
 def _read_captures(found: Evidence) -> None:
