@@ -118,7 +118,6 @@ class RuleInfo(TypedDict):
     """It acts on samples of the delivery rate, paces, and has no increase either."""
     scalable: bool
     """It reduces by the share of packets that are marked, where acknowledgements count them."""
-    alternate_slow_start: bool
     """In slow start it grows in every other round trip only."""
     fluid: bool
     """Whether the increase and decrease at a state describe the rule, so that it has a fluid

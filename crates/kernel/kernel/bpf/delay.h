@@ -27,3 +27,8 @@ static inline soft ends_slow_start(const struct path *path, soft reduced)
 		return 0;
 	return soft_min(soft_max(reduced, SOFT(2)), path->window);
 }
+
+static inline soft less_an_eighth(const struct path *path)
+{
+	return soft_sub(path->window, soft_div(path->window, SOFT(8)));
+}

@@ -33,8 +33,8 @@ static inline void end_slow_start_round(struct tcp_sock *tp, struct subflow *s,
 	u32 floor = smallest_ssthresh(c);
 	soft window;
 
-	s->pauses ^= ALTERNATE_SLOW_START;
-	window = s->pauses ? 0 : leaves_slow_start(&c->paths[0]);
+	s->pauses ^= PAUSES_IN_SLOW_START(c);
+	window = s->pauses ? 0 : leaves_slow_start(0, c);
 	if (!window)
 		return;
 	change_window(tp, s, soft_to_fixed(soft_sub(window, c->paths[0].window)));

@@ -11,8 +11,8 @@
 #define RULE_HEADER(rule) QUOTED(rules/rule.h)
 #include RULE_HEADER(RULE)
 
-#ifndef ALTERNATE_SLOW_START
-#define ALTERNATE_SLOW_START 0
+#ifndef PAUSES_IN_SLOW_START
+#define PAUSES_IN_SLOW_START(c) 0
 #endif
 
 #ifndef HAS_DECREASE
@@ -40,7 +40,7 @@ static inline soft on_round(u32 r, struct connection *c)
 }
 
 /* The window with which the path leaves slow start, 0 to stay. */
-static inline soft leaves_slow_start(const struct path *path)
+static inline soft leaves_slow_start(u32 r, const struct connection *c)
 {
 	return 0;
 }

@@ -27,6 +27,7 @@ fn choices() -> Vec<Choice> {
     let delay_based = [
         "vegas_k:kappa=2.5",
         "wvegas:total_alpha=30:min_alpha=0.5:drain=0",
+        "wvegas:vegas=1",
     ];
     let defaults = PROGRAMS.iter().map(|program| program.name.to_owned());
     let varied = PROGRAMS.iter().map(|program| {

@@ -352,7 +352,7 @@ impl<R: Rule> Controller<R> {
     }
 
     fn end_slow_start_round(&mut self, r: usize) {
-        self.state[r].holds ^= R::ALTERNATE_SLOW_START;
+        self.state[r].holds ^= self.rule.pauses_in_slow_start();
         if !self.state[r].holds
             && let Some(window) = self.rule.leaves_slow_start(&self.paths[r])
         {

@@ -38,10 +38,6 @@ pub trait Rule: Clone + Debug {
     /// [`decrease_at_marks`](Rule::decrease_at_marks): a scalable rule (RFC 9331). Every other
     /// takes a mark as a loss.
     const SCALABLE: bool = false;
-    /// Whether slow start grows in every other round trip only. A round without growth sends one
-    /// window, so [`leaves_slow_start`](Rule::leaves_slow_start) is asked at the end of these
-    /// rounds only.
-    const ALTERNATE_SLOW_START: bool = false;
     /// Whether the rule reads [`Path::rounds`].
     const COUNTS_ROUNDS: bool = false;
 
@@ -137,6 +133,13 @@ pub trait Rule: Clone + Debug {
     /// of each round trip in slow start.
     fn leaves_slow_start<S: Scalar>(&self, _path: &Path<S>) -> Option<S> {
         None
+    }
+
+    /// Whether slow start grows in every other round trip only. A round without growth sends one
+    /// window, so [`leaves_slow_start`](Rule::leaves_slow_start) is asked at the end of these
+    /// rounds only.
+    fn pauses_in_slow_start(&self) -> bool {
+        false
     }
 
     /// The value of the parameter [`WEIGHT`](Rule::WEIGHT); `None` without one.

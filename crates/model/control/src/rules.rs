@@ -99,7 +99,6 @@ properties! {
     delay_based: bool = DELAY_BASED,
     by_rate: bool = BY_RATE,
     scalable: bool = SCALABLE,
-    alternate_slow_start: bool = ALTERNATE_SLOW_START,
     fluid: bool = FLUID,
     reno_on_one_path: bool = RENO_ON_ONE_PATH,
     equilibrium_by_loss: bool = EQUILIBRIUM_BY_LOSS,

@@ -225,7 +225,7 @@ fn a_rule_in_soft_is_near_the_rule_in_f64() {
 /// 2^24 packets times the rounding of two RTTs is 2^24 2^-31 = 0.008 packets.
 #[test]
 fn a_round_in_soft_is_the_round_in_f64_unless_near_a_threshold() {
-    let (vegas, wvegas) = (Vegas::with(&[1.0]), Wvegas::with(&[10.0, 2.0, 0.0]));
+    let (vegas, wvegas) = (Vegas::with(&[1.0]), Wvegas::with(&[10.0, 2.0, 0.0, 0.0]));
     let near = |x: f64, turn: f64| (x - turn).abs() < 0.01;
     let (mut compared, mut skipped) = (0, 0);
     for mut paths in samples(states(), 20_000) {

@@ -97,18 +97,20 @@ fn window_of_acks(controller: &mut AnyController, now: f64, rtt: f64) {
 /// start with 32 - 32/8 = 28 packets.
 #[test]
 fn slow_start_of_vegas_doubles_every_other_round_trip_and_is_cut_by_an_eighth() {
-    let mut controller = rule("vegas").controller(1, 4.0);
-    let mut windows = Vec::new();
-    for round in 1..=7 {
-        let rtt = if round > 5 { RTT } else { BASE };
-        window_of_acks(&mut controller, f64::from(round) * RTT, rtt);
-        windows.push(controller.window(0));
+    for name in ["vegas", "wvegas:vegas=1"] {
+        let mut controller = rule(name).controller(1, 4.0);
+        let mut windows = Vec::new();
+        for round in 1..=7 {
+            let rtt = if round > 5 { RTT } else { BASE };
+            window_of_acks(&mut controller, f64::from(round) * RTT, rtt);
+            windows.push(controller.window(0));
+        }
+        assert_eq!(windows, [4.0, 8.0, 8.0, 16.0, 16.0, 32.0, 32.0]);
+        assert_eq!(controller.phase(0), Phase::SlowStart);
+        controller.on_ack(0, &ack(8.0 * RTT, RTT));
+        assert_eq!((controller.window(0), controller.ssthresh(0)), (28.0, 28.0));
+        assert_eq!(controller.phase(0), Phase::Avoidance);
     }
-    assert_eq!(windows, [4.0, 8.0, 8.0, 16.0, 16.0, 32.0, 32.0]);
-    assert_eq!(controller.phase(0), Phase::SlowStart);
-    controller.on_ack(0, &ack(8.0 * RTT, RTT));
-    assert_eq!((controller.window(0), controller.ssthresh(0)), (28.0, 28.0));
-    assert_eq!(controller.phase(0), Phase::Avoidance);
 }
 
 /// A quarter of the window of 4 is 1 packet, of 5 more. The path holds 5 * 3/4 = 3.75 packets
@@ -138,17 +140,17 @@ fn the_end_of_slow_start_leaves_two_packets() {
             ..path(window, 4.0)
         };
         let vegas = Vegas::with(&[1.0]).leaves_slow_start(&path);
-        let wvegas = Wvegas::with(&[10.0, 2.0, 1.0]).leaves_slow_start(&path);
+        let wvegas = Wvegas::with(&[10.0, 2.0, 1.0, 0.0]).leaves_slow_start(&path);
         assert_eq!((vegas, wvegas), (Some(window), Some(window)));
     }
 }
 
 #[test]
-fn a_loss_halves_as_reno_does() {
-    for name in ["vegas", "wvegas"] {
+fn a_loss_takes_half_as_reno_does_or_a_quarter_as_vegas() {
+    for (name, left) in [("vegas", 10.0), ("wvegas", 10.0), ("wvegas:vegas=1", 15.0)] {
         let mut controller = in_avoidance(name, &[20.0]);
         controller.on_loss(0);
-        assert_eq!(controller.window(0), 10.0);
+        assert_eq!(controller.window(0), left, "{name}");
     }
 }
 
@@ -278,7 +280,7 @@ fn full(rtt: f64, queued: f64) -> Path<f64> {
 fn the_weights_of_wvegas_are_shares_of_the_rate() {
     for (queued, change) in [(3.0, 1.0), (5.0, -1.0)] {
         let paths = [full(0.125, 20.0), full(0.25, queued)];
-        let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0, 1.0]), [Default::default(); 2]);
+        let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0, 1.0, 0.0]), [Default::default(); 2]);
         // Alone so far, its weight is 1: 20 queued are more than 10.
         assert_eq!(wvegas.on_round(0, &paths, &mut memory), -1.0);
         assert_eq!(wvegas.on_round(1, &paths, &mut memory), change);
@@ -290,7 +292,7 @@ fn the_weights_of_wvegas_are_shares_of_the_rate() {
 #[test]
 fn wvegas_keeps_its_alpha_below_equilibrium() {
     let paths = [full(0.125, 20.0), full(0.25, 5.0)];
-    let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0, 1.0]), [Default::default(); 2]);
+    let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0, 1.0, 0.0]), [Default::default(); 2]);
     wvegas.on_round(0, &paths, &mut memory);
     wvegas.on_round(1, &paths, &mut memory);
     assert_eq!(

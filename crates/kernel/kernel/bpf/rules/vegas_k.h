@@ -5,7 +5,7 @@
 
 #include "../delay.h"
 
-#define ALTERNATE_SLOW_START 1
+#define PAUSES_IN_SLOW_START(c) 1
 #define KAPPA(c) ((c)->parameters[0])
 
 static inline soft on_round(u32 r, struct connection *c)
@@ -15,7 +15,7 @@ static inline soft on_round(u32 r, struct connection *c)
 	return soft_max(change, soft_sub(SOFT(2), c->paths[r].window));
 }
 
-static inline soft leaves_slow_start(const struct path *path)
+static inline soft leaves_slow_start(u32 r, const struct connection *c)
 {
-	return ends_slow_start(path, soft_sub(path->window, soft_div(path->window, SOFT(8))));
+	return ends_slow_start(&c->paths[r], less_an_eighth(&c->paths[r]));
 }

@@ -8,7 +8,15 @@
 #define TOTAL_ALPHA(c) ((c)->parameters[0])
 #define MIN_ALPHA(c) ((c)->parameters[1])
 #define DRAIN(c) ((c)->parameters[2])
+#define VEGAS(c) ((c)->parameters[3])
+#define PAUSES_IN_SLOW_START(c) !!VEGAS(c)
+#define HAS_DECREASE
 #define HAS_ON_LOSS
+
+static inline soft decrease(u32 r, const struct connection *c)
+{
+	return soft_div(c->paths[r].window, VEGAS(c) ? SOFT(4) : SOFT(2));
+}
 
 static inline soft on_round(u32 r, struct connection *c)
 {
@@ -49,9 +57,11 @@ static inline void on_loss(struct memory *memory)
 	memory->queue_delay = 0;
 }
 
-static inline soft leaves_slow_start(const struct path *path)
+static inline soft leaves_slow_start(u32 r, const struct connection *c)
 {
+	const struct path *path = &c->paths[r];
 	soft in_flight = soft_div(soft_mul(path->window, path->base_rtt), path->round_rtt);
 
-	return ends_slow_start(path, soft_add(in_flight, SOFT(1)));
+	return ends_slow_start(path, VEGAS(c) ? less_an_eighth(path)
+					      : soft_add(in_flight, SOFT(1)));
 }

@@ -85,7 +85,7 @@ static inline void evaluate_rule(struct evaluation *evaluation, struct connectio
 #endif
 	evaluation->increase = increase(r, c);
 	evaluation->decrease = decrease(r, c);
-	evaluation->leaves_slow_start = leaves_slow_start(&c->paths[r]);
+	evaluation->leaves_slow_start = leaves_slow_start(r, c);
 	evaluation->change = on_round(r, c);
 #if READS & MEMORY
 	evaluation->memory[r] = c->memory;

@@ -33,7 +33,6 @@ impl Rule for Vegas {
         meaning: "packets to keep queued, and the step of the window",
     }];
     const DELAY_BASED: bool = true;
-    const ALTERNATE_SLOW_START: bool = true;
     const CAUTION: Option<&'static str> =
         Some("a delayed ACK is a queue to it: with kappa = 1 it leaves clean paths idle, less with 4");
     const WEIGHT: Option<&'static str> = Some("kappa");
@@ -56,7 +55,11 @@ impl Rule for Vegas {
     }
 
     fn leaves_slow_start<S: Scalar>(&self, path: &Path<S>) -> Option<S> {
-        ends_slow_start(path, path.window - path.window / S::of(8))
+        ends_slow_start(path, less_an_eighth(path))
+    }
+
+    fn pauses_in_slow_start(&self) -> bool {
+        true
     }
 
     fn weight(&self) -> Option<f64> {
@@ -87,4 +90,9 @@ pub(super) fn step_towards<S: Scalar>(target: S, queued: S) -> S {
 /// `reduced`, at least 2 but no increase, where `diff` exceeds gamma = 1.
 pub(super) fn ends_slow_start<S: Scalar>(path: &Path<S>, reduced: S) -> Option<S> {
     (queued(path) > S::of(1)).then(|| reduced.max(S::of(2)).min(path.window))
+}
+
+/// The window with which Vegas leaves slow start, where it may.
+pub(super) fn less_an_eighth<S: Scalar>(path: &Path<S>) -> S {
+    path.window - path.window / S::of(8)
 }

@@ -1,6 +1,6 @@
 //! wVegas, weighted Vegas for Multipath TCP.
 
-use super::vegas::{ends_slow_start, queued, step_towards};
+use super::vegas::{ends_slow_start, less_an_eighth, queued, step_towards};
 use crate::path::Path;
 use crate::rule::{Parameter, Rule};
 use crate::scalar::Scalar;
@@ -17,10 +17,13 @@ use crate::scalar::Scalar;
 ///
 /// At a loss `D_r = w_r/2`, and the path's equilibrium rate and smallest `q` are forgotten. Slow
 /// start ends where `diff > 1`, with `w_r = w_r tau0_r/tau + 1`, as in the authors' implementation
-/// for Linux (`mptcp_wvegas.c`); the paper refers to Vegas.
+/// for Linux (`mptcp_wvegas.c`). The paper refers to Vegas, which `vegas = 1` follows: the window
+/// doubles in every other round trip, slow start ends with an eighth less, and `D_r = w_r/4`
+/// (Brakmo and Peterson 1995, sections III-C and III-A; ns-2's `tcp-vegas.cc`).
 ///
 /// Cao, Xu, Fu, "Delay-based Congestion Control for Multipath TCP", algorithm 3. The text of its
-/// section III-A has the signs of step 2 swapped. The response to a loss is NewReno's.
+/// section III-A has the signs of step 2 swapped. Vegas' finer retransmission timing is
+/// omitted.
 ///
 /// **Departure: step 3 as printed, and in the authors' implementation, applies in every round**
 /// (`drain = 0`). A window that grows by one packet per round then backs off when the second packet
@@ -34,6 +37,7 @@ pub struct Wvegas {
     total_alpha: f64,
     min_alpha: f64,
     drain: f64,
+    vegas: f64,
 }
 
 /// The state of a path in wVegas; zero means none yet.
@@ -81,6 +85,15 @@ impl Rule for Wvegas {
             unit: "",
             meaning: "back off at a doubled queue only above alpha (1), or in every round (0, printed)",
         },
+        Parameter {
+            name: "vegas",
+            default: 0.0,
+            min: 0.0,
+            max: 1.0,
+            choices: &[0.0, 1.0],
+            unit: "",
+            meaning: "slow start and decrease at a loss: of the authors' code for Linux (0), or of Vegas (1)",
+        },
     ];
     const DELAY_BASED: bool = true;
     const CAUTION: Option<&'static str> =
@@ -88,11 +101,15 @@ impl Rule for Wvegas {
     type Memory<S: Scalar> = WvegasMemory<S>;
 
     fn with(values: &[f64]) -> Wvegas {
-        Wvegas { total_alpha: values[0], min_alpha: values[1], drain: values[2] }
+        Wvegas { total_alpha: values[0], min_alpha: values[1], drain: values[2], vegas: values[3] }
     }
 
     fn increase<S: Scalar>(&self, _r: usize, _paths: &[Path<S>]) -> S {
         S::of(0)
+    }
+
+    fn decrease<S: Scalar>(&self, r: usize, paths: &[Path<S>]) -> S {
+        paths[r].window / S::of(if self.vegas == 0.0 { 2 } else { 4 })
     }
 
     fn on_round<S: Scalar>(
@@ -135,6 +152,11 @@ impl Rule for Wvegas {
 
     fn leaves_slow_start<S: Scalar>(&self, path: &Path<S>) -> Option<S> {
         let in_flight = path.window * path.base_rtt / path.round_rtt;
-        ends_slow_start(path, in_flight + S::of(1))
+        let reduced = if self.vegas == 0.0 { in_flight + S::of(1) } else { less_an_eighth(path) };
+        ends_slow_start(path, reduced)
+    }
+
+    fn pauses_in_slow_start(&self) -> bool {
+        self.vegas != 0.0
     }
 }
