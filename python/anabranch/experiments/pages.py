@@ -1,6 +1,9 @@
 """The templates of reports: pages without scripts, fonts or other hosts, light and dark."""
 
+import re
+
 import jinja2
+from markupsafe import Markup, escape
 
 from anabranch.formats import number, percent
 
@@ -14,5 +17,10 @@ def render(template: str, **values: object) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"number": number, "percent": percent}
+    environment.filters |= {"number": number, "percent": percent, "code": _code}
     return environment.get_template(template).render(**values)
+
+
+def _code(text: str) -> Markup:
+    """The text as HTML; what stands between backticks is code."""
+    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
