@@ -408,8 +408,8 @@ fn a_seed_gives_the_same_arrivals() {
 fn periodic_loss_takes_every_nth_packet_and_its_link_repeats_it_once() {
     let lost = |loss: Loss| -> Vec<u64> {
         let mut link = Link::new(config(loss, Impairments::default()), 1);
-        let offers = (1..=12).map(|number| (number, link.offer(number * MS, 1500, false)));
-        let lost = offers.filter(|(_, crossing)| at(*crossing).is_none());
+        let offers = (1..=12).map(|number| (number, link.offer(number * MS, 1500)));
+        let lost = offers.filter(|(_, fate)| matches!(fate, Fate::Dropped(_)));
         lost.map(|(number, _)| number).collect()
     };
     assert_eq!(lost(Loss::Periodic { packets: 5 }), [5, 10]);
