@@ -25,7 +25,7 @@ from anabranch.formats import interval, latex_rows, markdown_table, records
 from anabranch.result.caveats import caveats
 from anabranch.runner import BACKENDS, Progress, known_backend
 from anabranch.runner.asked import Algorithm, algorithms_of, check_jobs
-from anabranch.rule import in_library
+from anabranch.rule import libraries
 from anabranch.scenario import Scenario, ScenarioError, expected_one_of, rules, settings
 from anabranch.sweeps.store import Store
 from anabranch.typed_toml import Values
@@ -413,8 +413,7 @@ def _warnings(trial: Trial, subject: Subject) -> list[str]:
         scenario = next(iter(networks.values())).scenario
         if subject.written is None and subject.name not in BACKENDS[block.on].algorithms:
             scenario = scenario.with_algorithm(subject.name)
-        library = [subject.name] if in_library(subject.text) else []
-        for warning in [*scenario.warnings, *caveats(scenario, block.on, library)]:
+        for warning in [*scenario.warnings, *caveats(scenario, block.on, libraries([subject.written]))]:
             found.setdefault(warning, {})[name] = None
     for warning, names in trial.warnings.items():
         found.setdefault(warning, {}).update(dict.fromkeys(names))
