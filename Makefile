@@ -217,9 +217,10 @@ matrix: wheel
 bench:
 	cargo bench --quiet -p anabranch-net -p anabranch-sim -p anabranch-quic
 
-# Instructions that the simulator takes per packet: they do not depend on other load. Needs valgrind.
+# Instructions that the simulator takes per packet, also with controllers in C: they do not depend on other load. Needs valgrind.
 instructions:
 	cargo bench --quiet -p anabranch-sim --bench instructions
+	cargo bench --quiet -p anabranch-abi --bench instructions
 
 # Coverage-guided fuzzing of every parser of the gateway, and of what its carriers do with an
 # authenticated peer's bytes; of the readers of scenarios and traces, and of random simulations; 10

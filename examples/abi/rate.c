@@ -1,5 +1,5 @@
 /* A controller by delivery rates, each path by itself: it is paced at a gain times the largest rate
- * of the last ten round trips, with two products of that rate and the smallest RTT of 10 s in flight.
+ * of ten round trips, with two products of that rate and the smallest RTT of 10 s in flight.
  *     cc -O2 -ffp-contract=off -shared -fPIC -I "$INCLUDE" rate.c -o librate.so -lm
  *     anabranch run examples/wifi.toml -a ./librate.so:rate */
 #include <math.h>
@@ -14,7 +14,7 @@ static const double GAINS[PHASES] = {1.25, 0.75, 1, 1, 1, 1, 1, 1};
 
 struct path {
     double rates[ROUNDS];   /* the largest of each of the last round trips, packets/s */
-    double delivered, round_ends;  /* packets; a round is over when what was sent then is delivered */
+    double delivered, round_ends;  /* packets: a round is over when what was sent is delivered */
     double rtt, rtt_at, probe_until, phase_at, full_rate;
     int round, phase, steady_rounds, filled;
 };
