@@ -54,7 +54,7 @@ def test_what_is_about_another_family_is_not_tested_and_says_so() -> None:
     asked = ["windows_cubic", "bbr_loss"]
     for given, tested in ((None, []), ("cubic", ["windows_cubic"])):
         rule = judge("reno", asked, suite="controller", family=given, quick=True, jobs=1)
-        untested = [one for one in rule.of("not tested")]
+        untested = rule.of("not tested")
         assert [one.name for one in untested] == [one for one in asked if one not in tested]
         assert untested[-1].says == "is about bbr (--family says what a controller implements)"
 

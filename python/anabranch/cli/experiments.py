@@ -149,7 +149,9 @@ def judge_command(
     ] = "rfc9743",
     family: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="What it implements: reno, cubic, bbr. Default: by name."),
+        typer.Option(
+            metavar="NAME", help="What it implements: reno, cubic, bbr. Default: by name."
+        ),
     ] = None,
     on: On = "sim",
     items: Annotated[

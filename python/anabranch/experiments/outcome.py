@@ -23,9 +23,9 @@ from anabranch.experiments.trial import Seeds, Trial, form_of, part
 from anabranch.experiments.values import KEYS, Column
 from anabranch.formats import interval, latex_rows, markdown_table, records
 from anabranch.result.caveats import caveats
+from anabranch.rule import libraries
 from anabranch.runner import BACKENDS, Progress, known_backend
 from anabranch.runner.asked import Algorithm, algorithms_of, check_jobs
-from anabranch.rule import libraries
 from anabranch.scenario import Scenario, ScenarioError, expected_one_of, rules, settings
 from anabranch.sweeps.store import Store
 from anabranch.typed_toml import Values
@@ -357,12 +357,13 @@ def judge(
 
     `rule`: an algorithm such as "balia:cap=inf", or FILE.py:CLASS, FILE.so:NAME. `items`: names or
     sections; all by default. `suite`: "rfc9743", or "controller": numbers that standards give.
-    `family`: what a controller implements, "reno", "cubic" or "bbr"; by default what its name says. `quick`: fewer cases, and the first looks alone. `store`: a directory that keeps
-    each run, so that the same call resumes. `known`: numbers of other rules' judgements, to which
-    those of this one are added. The rest is as in `study`.
+    `family`: what a controller implements, "reno", "cubic" or "bbr"; by default what its name says.
+    `quick`: fewer cases, and the first looks alone. `store`: a directory that keeps each run, so
+    that the same call resumes. `known`: numbers of other rules' judgements, to which those of this
+    one are added. The rest is as in `study`.
 
-    Raises `ScenarioError` for an unknown rule or item, and for a rule in Python that raises or
-    answers with no finite number.
+    Raises `ScenarioError` for an unknown rule, suite, family or item, and for a rule in Python that
+    raises or answers with no finite number.
     """
     check_jobs(jobs)
     opened_suite = open_judge(suite)
@@ -413,7 +414,10 @@ def _warnings(trial: Trial, subject: Subject) -> list[str]:
         scenario = next(iter(networks.values())).scenario
         if subject.written is None and subject.name not in BACKENDS[block.on].algorithms:
             scenario = scenario.with_algorithm(subject.name)
-        for warning in [*scenario.warnings, *caveats(scenario, block.on, libraries([subject.written]))]:
+        for warning in [
+            *scenario.warnings,
+            *caveats(scenario, block.on, libraries([subject.written])),
+        ]:
             found.setdefault(warning, {})[name] = None
     for warning, names in trial.warnings.items():
         found.setdefault(warning, {}).update(dict.fromkeys(names))
@@ -428,7 +432,7 @@ def family_of(subject: Subject, given: str | None = None) -> str | None:
 
     Raises `ScenarioError` for another word.
     """
-    known = get_args(Family)
+    known = list(get_args(Family))
     if given is not None and given not in known:
         raise ScenarioError(f"--family {given}: {expected_one_of(given, known)}")
     return given or next((one for one in known if one in subject.name.lower()), None)

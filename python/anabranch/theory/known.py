@@ -100,7 +100,9 @@ def _of(link: Link) -> Iterator[str]:
     if link["queue"] in DISCIPLINES:
         yield link["queue"]
     yield from link["more"]
-    if link["loss_probability"] > 0 and not {"loss", "bursts", "periodic", "arq"} & set(link["more"]):
+    if link["loss_probability"] > 0 and not {"loss", "bursts", "periodic", "arq"} & set(
+        link["more"]
+    ):
         yield "losses"
 
 
