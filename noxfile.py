@@ -30,6 +30,7 @@ cc -I "$(anabranch abi --include)" lia.c "$(anabranch abi --library)" -lm -lpthr
 ./lia | tail -1
 """
 
+
 @nox.session(python=["3.11", "3.12", "3.13"])
 @nox.parametrize("dependencies", ["oldest", "newest"], ids=["oldest", "newest"])
 def tests(session: nox.Session, dependencies: str) -> None:

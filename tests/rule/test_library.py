@@ -8,7 +8,7 @@ import pytest
 
 from anabranch import ScenarioError, run
 from anabranch._core import Library
-from anabranch.rule import rule_of, source_hash
+from anabranch.rule import packed, rule_of, source_hash
 from conftest import Anabranch
 
 ROOT = Path(__file__).parents[2]
@@ -80,7 +80,9 @@ def test_a_controller_goes_to_a_machine_without_its_file(
     file = tmp_path / "libgone.so"
     file.write_bytes(Path(newreno.partition(":")[0]).read_bytes())
     sent = pickle.dumps(rule_of(f"{file}:newreno"))
+    in_a_point = packed(rule_of(f"{file}:newreno"))  # as to a worker of Dask
     file.unlink()
+    assert pickle.loads(in_a_point).name == "newreno"
     again = pickle.loads(sent)
     assert again.file != file
     assert run(small, again, seeds=1).flows.equals(run(small, rule_of(newreno), seeds=1).flows)
@@ -94,13 +96,13 @@ def test_a_controller_goes_to_a_machine_without_its_file(
 def test_a_key_of_rules_says_that_it_has_no_effect_on_a_controller(
     small: Path, newreno: str, anabranch: Anabranch, key: str, value: bool
 ) -> None:
-    given = ("run", small, "--set", f"{key}={str(value).lower()}", "--seeds", 1, "--quiet")
+    given = ("run", small, "--set", f"{key}={str(value).lower()}", "--seeds", 1)
     done = anabranch(*given, "-a", newreno)
     assert done.returncode == 0, done.stderr
     said = f"{key}: has no effect on newreno, a controller of a library"
     assert sum(said in line for line in done.stderr.splitlines()) == 1, done.stderr
     assert key not in anabranch(*given, "-a", "reno").stderr
-    assert key not in anabranch("run", small, "--seeds", 1, "--quiet", "-a", newreno).stderr
+    assert key not in anabranch("run", small, "--seeds", 1, "-a", newreno).stderr
 
 
 def test_the_header_of_the_package_compiles_the_example_that_it_prints(

@@ -428,7 +428,7 @@ def _warnings(trial: Trial, subject: Subject) -> list[str]:
 
 
 def family_of(subject: Subject, given: str | None = None) -> str | None:
-    """What a controller implements, by its name if it is not given: "newreno" is "reno".
+    """The family that a controller implements, by its name if it is not given: "newreno", "reno".
 
     Raises `ScenarioError` for another word.
     """

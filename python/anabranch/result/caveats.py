@@ -110,7 +110,7 @@ def _written(scenario: Scenario) -> tuple[dict[str, object], set[str]]:
 
 
 def _of_rules(scenario: Scenario, backend: str, libraries: Sequence[str]) -> Iterator[str]:
-    """What is written for rules and changes nothing of a controller of a library."""
+    """Keys that are written for rules and change nothing of a controller of a library."""
     for name in libraries:
         rest = f"has no effect on {name}, a controller of a library: it is of rules alone"
         tcp, written = _written(scenario)

@@ -150,7 +150,7 @@ fn cubic_in_c_is_cubic_of_the_table_to_the_bit() {
     is_the_rule("cubic", "cubic");
 }
 
-/// By its pacing the queue is short where NewReno fills it; one packet of 500 is lost at random.
+/// Pacing keeps the queue short where NewReno fills it; one packet of 500 is lost at random.
 #[test]
 fn a_controller_by_rates_in_c_fills_a_link_without_its_queue() {
     let folder = TempDir::new().expect("a folder");

@@ -80,9 +80,9 @@ impl Run {
         Run::on(Backend::Tcp, scenario, algorithm, seed, rule, pcap)
     }
 
-    /// The same over QUIC, also with a controller of the library ("noq-cubic"); each end of each connection is
-    /// logged in the folder `qlog`. Raises ScenarioError for what is not available over QUIC, and
-    /// `execute` raises OSError if a file of `qlog` cannot be written.
+    /// The same over QUIC, also with a controller of the library ("noq-cubic"); each end of each
+    /// connection is logged in the folder `qlog`. Raises ScenarioError for what is not available
+    /// over QUIC, and `execute` raises OSError if a file of `qlog` cannot be written.
     #[staticmethod]
     #[pyo3(signature = (scenario, algorithm, seed, rule=None, qlog=None))]
     fn over_quic(
