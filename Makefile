@@ -6,6 +6,8 @@ BIN    := $(VENV)/bin
 PYTHON ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 STEP   := .ci/step
+# As a program it builds libanabranch.a beside anabranch.h.
+BACKEND := crates/model/python/build_backend.py
 RUST   := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
 # Without make's jobserver, which cargo cannot use and warns of.
 CARGO  := env -u MAKEFLAGS -u MFLAGS cargo
@@ -193,6 +195,7 @@ docs-serve: docs
 dist: wheel deb
 
 wheel: $(VENV)/.dev
+	$(BIN)/python $(BACKEND)
 	$(BIN)/maturin build --quiet --release --out dist
 	$(BIN)/maturin sdist --out dist
 
@@ -214,9 +217,10 @@ matrix: wheel
 bench:
 	cargo bench --quiet -p anabranch-net -p anabranch-sim -p anabranch-quic
 
-# Instructions that the simulator takes per packet: they do not depend on other load. Needs valgrind.
+# Instructions that the simulator takes per packet, also with controllers in C: they do not depend on other load. Needs valgrind.
 instructions:
 	cargo bench --quiet -p anabranch-sim --bench instructions
+	cargo bench --quiet -p anabranch-abi --bench instructions
 
 # Coverage-guided fuzzing of every parser of the gateway, and of what its carriers do with an
 # authenticated peer's bytes; of the readers of scenarios and traces, and of random simulations; 10
@@ -245,7 +249,8 @@ anabranch: $(VENV)/.anabranch
 
 $(VENV)/.anabranch: $(VENV)/.dependencies $(RUST)
 	@$(STEP) "2/3 Anabranch, compiled by cargo (2 to 3 min on two cores, 700 MB in target)" \
-		env VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 $(BIN)/maturin develop --release
+		sh -ec '$(BIN)/python $(BACKEND); \
+			VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 $(BIN)/maturin develop --release'
 	@touch $@
 
 $(VENV)/.dependencies: pyproject.toml

@@ -21,6 +21,15 @@ result = anabranch.run("examples/two_links.toml", algorithm=["lia", "olia"], see
 assert set(result.summary().reset_index()["algorithm"]) == {"lia", "olia"}
 """
 
+CONTROLLER = """\
+anabranch examples newreno.c > mine.c
+cc -O2 -shared -fPIC -I "$(anabranch abi --include)" mine.c -o libmine.so -lm
+anabranch judge ./libmine.so:newreno --suite controller --quick --items sawtooth_reno,idle
+anabranch examples lia.c > lia.c
+cc -I "$(anabranch abi --include)" lia.c "$(anabranch abi --library)" -lm -lpthread -ldl -o lia
+./lia | tail -1
+"""
+
 
 @nox.session(python=["3.11", "3.12", "3.13"])
 @nox.parametrize("dependencies", ["oldest", "newest"], ids=["oldest", "newest"])
@@ -62,6 +71,8 @@ def wheel(session: nox.Session) -> None:
     assert list(Path("report").rglob("*.html"))
     session.run("python", "-c", RUN, env=environment)
     session.run("python", "examples/my_rule.py", env=environment, silent=True)
+    # The commands of docs/how-to/test-a-controller.md, and a rule of ours in C.
+    session.run("sh", "-ec", CONTROLLER, env=environment, external=True)
 
 
 @nox.session

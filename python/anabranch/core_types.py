@@ -31,7 +31,7 @@ class Link(TypedDict):
     """Bytes that may wait; None: any number."""
     policer_mbps: float | None
     """Rate of a policer; None: another discipline."""
-    more: list[Literal["rate", "delay", "jitter", "reorder", "loss", "bursts", "arq"]]
+    more: list[Literal["rate", "delay", "jitter", "reorder", "loss", "bursts", "periodic", "arq"]]
     """Features that change rate, delay or losses, beyond the numbers above."""
 
 

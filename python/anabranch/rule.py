@@ -1,5 +1,7 @@
 """A rule written in Python, for trying an idea in ten lines."""
 
+import atexit
+import copyreg
 import hashlib
 import importlib.util
 import inspect
@@ -8,10 +10,12 @@ import pickle
 import random
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path as File
+from shutil import rmtree
+from tempfile import mkdtemp
 from traceback import FrameSummary, extract_tb
 from types import ModuleType
 from typing import Any, Protocol
@@ -256,6 +260,34 @@ def class_of(file: File, name: str) -> type[Any]:
         )
     found: type[Any] = rules[name]
     return found
+
+
+def libraries(rules: Iterable[object]) -> list[str]:
+    """The names of those that are controllers of libraries."""
+    return [rule.name for rule in rules if isinstance(rule, _core.Library)]
+
+
+RECEIVED: dict[bytes, File] = {}
+"""Libraries that came from other machines, by content."""
+
+
+def _received(file: str, name: str, content: bytes) -> _core.Library:
+    """A controller of a library that another process has sent, whose file may not be here."""
+    place = File(file)
+    if not (place.is_file() and place.read_bytes() == content):
+        if content not in RECEIVED:
+            folder = mkdtemp(prefix="anabranch-")
+            atexit.register(rmtree, folder, ignore_errors=True)
+            RECEIVED[content] = File(folder) / place.name
+            RECEIVED[content].write_bytes(content)
+        place = RECEIVED[content]
+    return _core.Library(place, name)
+
+
+copyreg.pickle(
+    _core.Library,
+    lambda it: (_received, (str(it.file), it.name, it.file.read_bytes())),
+)
 
 
 def rule_of(text: str) -> Rule:

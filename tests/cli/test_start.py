@@ -82,12 +82,15 @@ def test_the_keys_in_comments_of_a_template_are_right(name: str, tmp_path: Path)
 def test_the_examples_of_the_package_are_those_of_the_tree(
     tmp_path: Path, anabranch: Anabranch
 ) -> None:
-    tree = {file.name: file.read_bytes() for file in (ROOT / "examples").glob("*.*")}
+    folder = ROOT / "examples"
+    files = [*folder.glob("*.*"), *folder.glob("abi/*.c")]
+    tree = {str(file.relative_to(folder)): file.read_bytes() for file in files}
     assert list(EXAMPLES) == sorted(tree)
     copies = tmp_path / "examples"
     done = anabranch("examples", "--copy", copies)
     assert (done.returncode, done.stderr) == (0, f"Wrote {len(tree)} files to {copies}\n")
-    assert {file.name: file.read_bytes() for file in copies.iterdir()} == tree
+    written = [file for file in copies.rglob("*") if file.is_file()]
+    assert {str(file.relative_to(copies)): file.read_bytes() for file in written} == tree
     again = anabranch("examples", "--copy", copies)
     assert (again.returncode, again.stderr.count("the file exists")) == (2, 1)
 

@@ -225,6 +225,10 @@ GAIN = {"flow": "a", "path": 0, "after_s": 0.0, "average_from_s": 1.0}
         ("starved_s", {"flow": "a", "below": 1.5}, 2.0),
         # The sums 18, 16, 20, 16 have the variance 11 / 3; the windows 4, 1 and 0.
         ("window_synchrony", {"flow": "a"}, 11 / 15),
+        ("window_quantile", {"flow": "a", "share": 1}, 10.0),
+        ("window_quantile", {"flow": "a", "share": 0, "to_s": 0.5}, 4.0),
+        # The sums 8, 6, 10, 6 of user 0 fall at 1 and 2 s, those of user 1 never.
+        ("window_period_s", {"flow": "a"}, 1.0),
         # 500 000 bytes in 1 s.
         ("delivered_mbps", {"flow": "b"}, 4.0),
         # Durations 4, 2, 1, 1: the largest quarter is 4, the next is 2.

@@ -143,6 +143,16 @@ def test_the_record_of_studies_has_every_number_of_every_study_and_rule() -> Non
                     assert re.fullmatch(NUMBER + verdict, row[rule]), (row["study"], rule)
 
 
+def test_the_record_of_controllers_has_every_item_and_why_one_fails() -> None:
+    items = {item.title for item in open_judge("controller").entries.items.values()}
+    found = rows("controllers")
+    assert {row["item"] for row in found} == items
+    for row in found:
+        failed = {name for name, result in row.items() if result == "fails"}
+        said = {one.partition(":")[0] for one in row["failures"].split(" | ") if one}
+        assert failed == said, row["item"]
+
+
 def test_the_record_of_judgements_has_every_item_of_every_rule() -> None:
     items = {item.title for item in open_judge().entries.items.values()}
     assert {row["item"] for row in rows("judge")} == items

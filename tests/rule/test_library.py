@@ -8,7 +8,7 @@ import pytest
 
 from anabranch import ScenarioError, run
 from anabranch._core import Library
-from anabranch.rule import rule_of, source_hash
+from anabranch.rule import packed, rule_of, source_hash
 from conftest import Anabranch
 
 ROOT = Path(__file__).parents[2]
@@ -72,3 +72,50 @@ def test_a_controller_goes_to_other_processes_and_has_a_hash(newreno: str) -> No
     again = pickle.loads(pickle.dumps(library))
     assert (again.file, again.name) == (library.file, library.name)
     assert source_hash(again) == source_hash(library) is not None
+
+
+def test_a_controller_goes_to_a_machine_without_its_file(
+    small: Path, newreno: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "libgone.so"
+    file.write_bytes(Path(newreno.partition(":")[0]).read_bytes())
+    sent = pickle.dumps(rule_of(f"{file}:newreno"))
+    in_a_point = packed(rule_of(f"{file}:newreno"))  # as to a worker of Dask
+    file.unlink()
+    assert pickle.loads(in_a_point).name == "newreno"
+    again = pickle.loads(sent)
+    assert again.file != file
+    assert run(small, again, seeds=1).flows.equals(run(small, rule_of(newreno), seeds=1).flows)
+    file.write_text("another file of this name")
+    assert pickle.loads(sent).file == again.file
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("tcp.increase_per_round", True), ("tcp.increase_per_ack", True)]
+)
+def test_a_key_of_rules_says_that_it_has_no_effect_on_a_controller(
+    small: Path, newreno: str, anabranch: Anabranch, key: str, value: bool
+) -> None:
+    given = ("run", small, "--set", f"{key}={str(value).lower()}", "--seeds", 1)
+    done = anabranch(*given, "-a", newreno)
+    assert done.returncode == 0, done.stderr
+    said = f"{key}: has no effect on newreno, a controller of a library"
+    assert sum(said in line for line in done.stderr.splitlines()) == 1, done.stderr
+    assert key not in anabranch(*given, "-a", "reno").stderr
+    assert key not in anabranch("run", small, "--seeds", 1, "-a", newreno).stderr
+
+
+def test_the_header_of_the_package_compiles_the_example_that_it_prints(
+    small: Path, tmp_path: Path, anabranch: Anabranch
+) -> None:
+    source = tmp_path / "mine.c"
+    source.write_text(anabranch("examples", "newreno.c").stdout)
+    include = anabranch("abi", "--include").stdout.strip()
+    command = ["cc", "-shared", "-fPIC", "-I", include, str(source), "-o", str(tmp_path / "m.so")]
+    subprocess.run([*command, "-lm"], check=True)
+    assert anabranch("run", small, "-a", f"{tmp_path}/m.so:newreno").returncode == 0
+    both = anabranch("abi", "--include", "--header")
+    assert (both.returncode, both.stderr) == (
+        2,
+        "anabranch: --include and --header: expected one of them\n",
+    )

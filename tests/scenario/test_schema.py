@@ -37,6 +37,7 @@ links.f = {{ rate_mbps = 9, delay_ms = 5, queue.fq_codel = {{ flows = 9 }} }}
 links.g = {{ rate_mbps = 9, delay_ms = 5, queue.pie = {{ tupdate_ms = 9 }} }}
 links.i = {{ rate_mbps = 9, delay_ms = 5, queue.dualpi2 = {{ classic_share = 0 }} }}
 links.h.rate_mbps = 9
+links.h.loss.periodic.packets = 9
 links.h.delay_ms = 5
 links.h.queue.policer = {{ rate_mbps = 9, burst_bytes = 1500 }}
 links.d.loss.gilbert_elliott = {{ good_to_bad = 0.1, bad_to_good = 1 }}

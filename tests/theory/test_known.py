@@ -47,6 +47,8 @@ def answer(model: str, settings: dict[str, str]) -> Any:
          "links.L.loss: random losses"),
         ("links.L.loss.gilbert_elliott",
          "{ good_to_bad = 0.01, bad_to_good = 0.5 }", ALL, "links.L.loss: losses in bursts"),
+        ("links.L.loss.periodic", "{ packets = 100 }", ALL,
+         "links.L.loss: losses in equal distances"),
         ("links.L.jitter_ms", "4", ALL[1:], "links.L.jitter_ms: jitter"),
         ("links.L.reorder", "{ share = 0.01, packets = 5 }", ALL[1:], "links.L.reorder: reorder"),
         ("tcp.ecn", "true", ALL[2:], "tcp.ecn: ECN"),
@@ -93,6 +95,7 @@ FEATURES = {
     "losses in bursts": {
         "links.L.loss": "{ gilbert_elliott = { good_to_bad = 0.01, bad_to_good = 0.5 } }"
     },
+    "losses in equal distances": {"links.L.loss": "{ periodic = { packets = 100 } }"},
     "a loss probability that changes": {
         "links.L": "{ trace_file = 'l.csv', rate_mbps = 9, delay_ms = 1 }"
     },

@@ -11,8 +11,12 @@ from anabranch.cli.notes import note
 from anabranch.scenario import ScenarioError, expected_one_of
 
 PACKAGE = Path(__file__).parents[1]
-EXAMPLES = {file.name: file for file in sorted((PACKAGE / "_examples").glob("*.*"))}
-"""The files of examples/, by name."""
+_FOLDER = PACKAGE / "_examples"
+EXAMPLES = {
+    str(file.relative_to(_FOLDER)): file
+    for file in sorted([*_FOLDER.glob("*.*"), *_FOLDER.glob("abi/*.c")])
+}
+"""The files of examples/, by name; controllers in C in its folder abi."""
 TEMPLATES = {file.stem: file for file in sorted((PACKAGE / "templates").glob("*.toml"))}
 """Files that `init` writes, by name."""
 DEFAULT = "two-paths"
@@ -120,10 +124,13 @@ def examples_command(
 
         anabranch examples two_links
 
+        anabranch examples newreno.c > newreno.c
+
         anabranch examples --copy examples
     """
     if name is not None:
-        known = {file.stem: file for file in EXAMPLES.values()} | EXAMPLES
+        files = EXAMPLES.values()
+        known = {file.stem: file for file in files} | {file.name: file for file in files} | EXAMPLES
         print(_known("example", name, known).read_text(encoding="utf-8"), end="")
     if copy:
         _write({copy / name: file.read_bytes() for name, file in EXAMPLES.items()}, force)

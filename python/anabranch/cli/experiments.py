@@ -144,6 +144,16 @@ def judge_command(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Judge every rule of the table.")] = False,
     quick: Quick = False,
+    suite: Annotated[
+        str, typer.Option(metavar="NAME", help="rfc9743, or controller: numbers of standards.")
+    ] = "rfc9743",
+    family: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="What it implements: reno, cubic, bbr. Default: by name."
+        ),
+    ] = None,
+    on: On = "sim",
     items: Annotated[
         str | None,
         typer.Option(metavar="A,B,...", help="Items or sections, as 5.1.1,shared. Default: all."),
@@ -165,7 +175,8 @@ def judge_command(
 ) -> None:
     """Judge a rule by RFC 9743: items hold, fail with a counterexample, or are undecided.
 
-    The thresholds are in judge/judge*.toml, each with its reason. The exit code is 1 if an item
+    The thresholds are in judge/judge*.toml, each with its reason. --suite controller asks for the
+    numbers that standards give, in judge/controller. The exit code is 1 if an item
     fails, 2 for a rule that cannot run.
 
     Examples:
@@ -179,6 +190,10 @@ def judge_command(
         anabranch judge lia --again results/lia/counterexamples/shared.toml
 
         anabranch judge --all --quick --store results/judged
+
+        anabranch judge ./libmine.so:mine --suite controller --family cubic
+
+        anabranch judge noq-cubic --suite controller --on quic --quick
     """
     if (rule is None) == (not every):
         raise ScenarioError("judge: expected a RULE, such as lia or my_rule.py:MyRule, or --all")
@@ -192,6 +207,7 @@ def judge_command(
 
     asked = names(items, "--items") if items else None
     how: dict[str, Any] = {"quick": quick, "seeds": seeds, "jobs": jobs, "known": {}}
+    how |= {"suite": suite, "family": family, "on": on}
     one = partial(judge, items=asked, store=store, **how)
     chosen = [row["studied_as"] for row in rules()] if every else [str(rule)]
     places = {name: out / name if out and every else out for name in chosen}
@@ -423,7 +439,8 @@ def _judgement(found: "Outcome", place: Path | None) -> None:
         result = one.result if one in found.counted else f"({one.result})"
         table.add_row(where, result, f"{one.item.title}: {says}")
     looks = ", ".join(map(str, found.looks))
-    heading = f"{found.subject.name}, RFC {found.suite.entries.rfc}, {looks} seeds{found.form}"
+    where = f", on {found.backend}" if found.backend != "sim" else ""
+    heading = f"{found.subject.name}, {found.suite.entries.name}{where}, {looks} seeds{found.form}"
     STDOUT.print(heading, "", table, "", found.in_words, sep="\n", soft_wrap=False)
     files = [one.name for one in found.answers if one.counterexample]
     if files and place:

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from anabranch.cli import (
+    abi,
     diagnose,
     examples,
     experiments,
@@ -81,6 +82,7 @@ def options(
 
 run.register(app)
 examples.register(app)
+abi.register(app)
 experiments.register(app)
 sweep.register(app)
 diagnose.register(app)

@@ -13,6 +13,7 @@ from anabranch.cli.notes import detail, note, warn
 from anabranch.cli.options import ANY, Pictures, algorithms, scenario_of
 from anabranch.files import output
 from anabranch.formats import records
+from anabranch.rule import libraries
 from anabranch.scenario import Scenario, ScenarioError
 from anabranch.theory.errors import NotConverged
 
@@ -125,7 +126,7 @@ class Request:
         chosen = algorithms(self.algorithm) if self.algorithm is not None else None
         scenario = scenario_of(self.file, self.settings, stand_in(chosen))
         answer = self._answer(scenario)
-        shown = self._warn(scenario)
+        shown = self._warn(scenario, chosen)
         results, single = [], []
         # Output directories are opened first, so that one that cannot be written fails early.
         with (
@@ -164,11 +165,13 @@ class Request:
         best = optima(self.file, self.settings) if self.optimum else None
         return Answer(self.as_json, self.command == "compare", best, measured)
 
-    def _warn(self, scenario: Scenario) -> list[str]:
+    def _warn(self, scenario: Scenario, chosen: Sequence[Any] | None) -> list[str]:
         """Print what is known to be wrong before a run."""
         from anabranch.result.caveats import caveats
 
-        known = [*scenario.warnings, *(line for on in self.on for line in caveats(scenario, on))]
+        foreign = libraries(chosen or ())
+        known = [line for on in self.on for line in caveats(scenario, on, foreign)]
+        known = [*scenario.warnings, *dict.fromkeys(known)]
         for warning in known:
             warn(warning)
         return known

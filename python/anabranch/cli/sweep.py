@@ -14,6 +14,7 @@ from anabranch.cli.options import File, Jobs, Json, Set, algorithms, overrides, 
 from anabranch.cli.run import ON, Names, Seeds
 from anabranch.cli.tables import MARK_MEANS, STDOUT, mean_with_half, new_table
 from anabranch.files import size
+from anabranch.rule import libraries
 from anabranch.scenario import ScenarioError
 
 if TYPE_CHECKING:
@@ -225,7 +226,7 @@ def sweep_command(
         raise ScenarioError("--until has neither --sample nor --with-samples")
     chosen = algorithms(algorithm) if algorithm is not None else None
     scenario = scenario_of(file, set_, stand_in(chosen))
-    for warning in [*scenario.warnings, *caveats(scenario, on)]:
+    for warning in [*scenario.warnings, *caveats(scenario, on, libraries(chosen or ()))]:
         warn(warning)
     source = scenario_of(file, None, stand_in(chosen)) if str(file) == "-" else file
     if out:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from anabranch.experiments.decision import Looks
-from anabranch.experiments.folder import open_judge
+from anabranch.experiments.folder import SUITES, open_judge
 from anabranch.experiments.networks import Cell, Network, of_file
 from anabranch.experiments.numbers import Answer, Number
 from anabranch.experiments.outcome import Outcome
@@ -25,7 +25,7 @@ SHORTEST_S = 10.0
 TIMES = {"from_s", "to_s", "after_s", "average_from_s"}
 """Parameters of quantities that are times of a run, which cannot become shorter."""
 
-_FIRST = re.compile(r"# anabranch judge, item ([\w-]+)\b")
+_FIRST = re.compile(r"# anabranch judge(?: --suite (\w+) --on (\w+))?, item ([\w-]+)\b")
 
 
 def write(outcome: Outcome, directory: Path) -> list[str]:
@@ -39,19 +39,27 @@ def write(outcome: Outcome, directory: Path) -> list[str]:
     for answer, number in chosen:
         assert outcome.subject is not None
         assert number is not None
-        text, traces = text_of(outcome.subject, answer, number)
+        name = outcome.suite.name
+        whose = f" --suite {name} --on {outcome.backend}" if name in SUITES else ""
+        text, traces = text_of(outcome.subject, answer, number, whose)
         (directory / f"{answer.name}.toml").write_text(text, encoding="utf-8")
         for file, content in traces.items():
             (directory / file).write_bytes(content)
     return [f"{one.name}.toml" for one, _ in chosen]
 
 
-def text_of(subject: Subject, answer: Answer, number: Number) -> tuple[str, dict[str, bytes]]:
-    """The scenario of a counterexample as TOML, and its traces, by name."""
+def text_of(
+    subject: Subject, answer: Answer, number: Number, whose: str = ""
+) -> tuple[str, dict[str, bytes]]:
+    """The scenario of a counterexample as TOML, and its traces, by name.
+
+    `whose`: the options that name another suite than RFC 9743's.
+    """
     item = answer.item
     short, cleared = shortened(subject, item.control, number)
     scenario = short.network.scenario
-    if subject.written is None:
+    elsewhere = subject.written is not None or subject.name in BACKENDS[short.network.on].algorithms
+    if not elsewhere:
         scenario = scenario.with_algorithm(subject.name)
     seeds = list(short.seeds)
     written = [("seeds", str(seeds))]
@@ -59,7 +67,7 @@ def text_of(subject: Subject, answer: Answer, number: Number) -> tuple[str, dict
     text, traces = scenario.to_folder()
     mean = f"mean of {len(number.seeds)} seeds, {number.network.scenario.duration_s:g} s each"
     lines = [
-        f"# anabranch judge, item {answer.name}: {item.section} {item.title}",
+        f"# anabranch judge{whose}, item {answer.name}: {item.section} {item.title}",
         f"# {number.network.label}. {number.measure.label}: {number.in_words}, {mean}.",
         f"# Here, for {scenario.duration_s:g} s with seed {' and '.join(map(str, seeds))}: "
         f"{short.in_words}.",
@@ -67,7 +75,7 @@ def text_of(subject: Subject, answer: Answer, number: Number) -> tuple[str, dict
     ]
     if not cleared:
         lines.append(f"# {item.control} is beyond the bound in this run, too.")
-    if subject.written is not None:
+    if elsewhere:
         lines.append(f"# {subject.text} takes the place of the algorithm in this file.")
     return "\n".join([*lines, "", text]), traces
 
@@ -82,19 +90,20 @@ def again(rule: str, file: Path) -> list[Number]:
 
     Raises `ScenarioError` for a file that does not name an item in its first line.
     """
-    subject = Subject.of(rule)
-    suite = open_judge()
     try:
         first = file.read_text(encoding="utf-8").partition("\n")[0]
     except (OSError, UnicodeError) as error:
         raise ScenarioError(f"{file}: {getattr(error, 'strerror', error)}") from None
     found = _FIRST.match(first)
-    if found is None or (name := found[1]) not in suite.entries.items:
+    suite = open_judge((found and found[1]) or SUITES[0])
+    on = (found and found[2]) or "sim"
+    if found is None or (name := found[3]) not in suite.entries.items or on not in BACKENDS:
         raise ScenarioError(
             f"{file}: expected a counterexample, whose first line is "
             '"# anabranch judge, item NAME", as --out writes it'
         )
-    block, item = suite.block(name, "sim"), suite.entries.items[name]
+    subject = Subject.of(rule, BACKENDS[on].algorithms)
+    block, item = suite.block(name, on), suite.entries.items[name]
     network = of_file(str(file), name, block, {subject.name: subject.written})
     runs = Runs(Nowhere(), failed=subject.failed)
     seeds = network.scenario.seeds

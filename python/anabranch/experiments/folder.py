@@ -9,6 +9,8 @@ from anabranch.typed_toml import Where, read_files
 
 PACKAGE = Path(__file__).parents[1]
 STUDIES, JUDGE = PACKAGE / "_studies", PACKAGE / "_judge"
+SUITES = ("rfc9743", "controller")
+"""The suites of `judge`."""
 
 
 def known_studies() -> list[str]:
@@ -32,8 +34,12 @@ def open_harm() -> Suite:
     return _opened(STUDIES / "harm", "harm")
 
 
-def open_judge() -> Suite:
-    """The items of RFC 9743, in its order. Raises as `open_study`."""
+def open_judge(name: str = SUITES[0]) -> Suite:
+    """The items of RFC 9743, in its order, or those of another suite. Raises as `open_study`."""
+    if name not in SUITES:
+        raise ScenarioError(f"unknown suite {name!r}: {expected_one_of(name, list(SUITES))}")
+    if name != SUITES[0]:
+        return _opened(JUDGE / name, name)
     suite = _opened(JUDGE, "judge")
     items = suite.entries.items
     ordered = dict(sorted(items.items(), key=lambda item: _number(item[1].section)))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 
@@ -12,20 +12,21 @@ from anabranch import kernel
 from anabranch._core import VERSION, schema
 from anabranch.experiments import checks, values
 from anabranch.experiments.decision import FAILS, HOLDS, UNDECIDED
-from anabranch.experiments.folder import open_harm, open_judge, open_study
+from anabranch.experiments.folder import SUITES, open_harm, open_judge, open_study
 from anabranch.experiments.networks import unmet
 from anabranch.experiments.numbers import RESULTS, Answer
 from anabranch.experiments.runs import Runs, open_store
 from anabranch.experiments.samples import Samples
 from anabranch.experiments.subject import Subject, item_zero
-from anabranch.experiments.suite import OWN, Item, Suite
+from anabranch.experiments.suite import OWN, Family, Item, Suite
 from anabranch.experiments.trial import Seeds, Trial, form_of, part
 from anabranch.experiments.values import KEYS, Column
 from anabranch.formats import interval, latex_rows, markdown_table, records
 from anabranch.result.caveats import caveats
+from anabranch.rule import libraries
 from anabranch.runner import BACKENDS, Progress, known_backend
 from anabranch.runner.asked import Algorithm, algorithms_of, check_jobs
-from anabranch.scenario import Scenario, ScenarioError, rules, settings
+from anabranch.scenario import Scenario, ScenarioError, expected_one_of, rules, settings
 from anabranch.sweeps.store import Store
 from anabranch.typed_toml import Values
 
@@ -94,8 +95,10 @@ class Outcome:
     def in_words(self) -> str:
         """The counts in a sentence, of the RFC's items and of ours."""
         found = []
-        for name, own in ((f"RFC {self.suite.entries.rfc}", False), ("beyond it", True)):
-            every = [one for one in self.answers if (one.item.level == OWN) == own]
+        whole = self.suite.entries.rfc == 0
+        groups = [(self.suite.entries.name, False), ("beyond it", True)]
+        for name, own in groups[:1] if whole else groups:
+            every = [one for one in self.answers if whole or (one.item.level == OWN) == own]
             part = [one for one in self.counted if one in every]
             words = {HOLDS: "hold", FAILS: "fail"}
             counts = [(sum(o.result == r for o in part), words.get(r, r)) for r in RESULTS]
@@ -207,7 +210,7 @@ def every_rule(on: str) -> list[str]:
     return [rule["studied_as"] for rule in table]
 
 
-def check_backend(studies: Sequence[Suite], on: str) -> None:
+def check_backend(studies: Sequence[Suite], on: str, command: str = "study") -> None:
     """Raise one `ScenarioError` that names the studies that are not defined on a backend."""
     known_backend(on)
     undefined = [study.name for study in studies if on not in study.entries.on]
@@ -217,7 +220,7 @@ def check_backend(studies: Sequence[Suite], on: str) -> None:
     if defined:
         raise ScenarioError(
             f"not defined on {on}: {', '.join(undefined)}; for the others: "
-            f"anabranch study {' '.join(defined)} --on {on}"
+            f"anabranch {command} {' '.join(defined)} --on {on}"
         )
     backends = " or ".join(dict.fromkeys(b for study in studies for b in study.entries.on))
     raise ScenarioError(f"not defined on {on}: {', '.join(undefined)}: expected --on {backends}")
@@ -340,6 +343,9 @@ def judge(
     rule: str,
     items: Sequence[str] | None = None,
     *,
+    suite: str = SUITES[0],
+    family: str | None = None,
+    on: str = "sim",
     quick: bool = False,
     seeds: Seeds = None,
     store: Path | Store | None = None,
@@ -347,28 +353,33 @@ def judge(
     progress: Progress | None = None,
     known: dict[tuple[str, str], float] | None = None,
 ) -> Outcome:
-    """Judge a rule by the items of `judge/judge*.toml`.
+    """Judge a rule by the items of `judge/judge*.toml`, or of another suite.
 
-    `rule`: an algorithm such as "balia:cap=inf", or FILE.py:CLASS. `items`: names or sections; all
-    by default. `quick`: fewer cases, and the first looks alone. `store`: a directory that keeps
-    each run, so that the same call resumes. `known`: numbers of other rules' judgements, to which
-    those of this one are added. The rest is as in `study`.
+    `rule`: an algorithm such as "balia:cap=inf", or FILE.py:CLASS, FILE.so:NAME. `items`: names or
+    sections; all by default. `suite`: "rfc9743", or "controller": numbers that standards give.
+    `family`: what a controller implements, "reno", "cubic" or "bbr"; by default what its name says.
+    `quick`: fewer cases, and the first looks alone. `store`: a directory that keeps each run, so
+    that the same call resumes. `known`: numbers of other rules' judgements, to which those of this
+    one are added. The rest is as in `study`.
 
-    Raises `ScenarioError` for an unknown rule or item, and for a rule in Python that raises or
-    answers with no finite number.
+    Raises `ScenarioError` for an unknown rule, suite, family or item, and for a rule in Python that
+    raises or answers with no finite number.
     """
     check_jobs(jobs)
-    subject = Subject.of(rule)
-    suite = suited(open_judge(), subject)
-    chosen = suite.chosen(tuple(items) if items is not None else None)
+    opened_suite = open_judge(suite)
+    check_backend([opened_suite], on, "judge")
+    subject = Subject.of(rule, BACKENDS[on].algorithms)
+    asked = suited(opened_suite, subject)
+    kind = family_of(subject, family)
+    chosen = asked.chosen(tuple(items) if items is not None else None)
     zero = item_zero(subject)
     opened = open_store(store) if store is None or isinstance(store, Path) else store
     runs = Runs(opened, jobs, failed=subject.failed, numbers={} if known is None else known)
-    first, looks = form_of(suite, quick, seeds)
+    first, looks = form_of(asked, quick, seeds)
     named = {subject.name: subject.written}
     try:
         trial = Trial(
-            suite, named, "sim", quick, first, looks, runs, chosen, {}, {}, _reasons(chosen)
+            asked, named, on, quick, first, looks, runs, chosen, {}, {}, _reasons(chosen, kind)
         )
         trial.run(part(progress, 0.0, 1 - PROOFS))
     finally:
@@ -401,9 +412,12 @@ def _warnings(trial: Trial, subject: Subject) -> list[str]:
     found: dict[str, dict[str, None]] = {}
     for name, (block, networks) in trial.blocks.items():
         scenario = next(iter(networks.values())).scenario
-        if subject.written is None:
+        if subject.written is None and subject.name not in BACKENDS[block.on].algorithms:
             scenario = scenario.with_algorithm(subject.name)
-        for warning in [*scenario.warnings, *caveats(scenario, block.on)]:
+        for warning in [
+            *scenario.warnings,
+            *caveats(scenario, block.on, libraries([subject.written])),
+        ]:
             found.setdefault(warning, {})[name] = None
     for warning, names in trial.warnings.items():
         found.setdefault(warning, {}).update(dict.fromkeys(names))
@@ -413,7 +427,18 @@ def _warnings(trial: Trial, subject: Subject) -> list[str]:
     return [*([needs] if keys else []), *said]
 
 
-def _reasons(items: Mapping[str, Item]) -> dict[str, str]:
+def family_of(subject: Subject, given: str | None = None) -> str | None:
+    """The family that a controller implements, by its name if it is not given: "newreno", "reno".
+
+    Raises `ScenarioError` for another word.
+    """
+    known = list(get_args(Family))
+    if given is not None and given not in known:
+        raise ScenarioError(f"--family {given}: {expected_one_of(given, known)}")
+    return given or next((one for one in known if one in subject.name.lower()), None)
+
+
+def _reasons(items: Mapping[str, Item], family: str | None) -> dict[str, str]:
     """Why items cannot be tested, by name."""
     known = [rule["name"] for rule in rules()]
     workloads = workloads_of(schema())
@@ -422,6 +447,9 @@ def _reasons(items: Mapping[str, Item]) -> dict[str, str]:
         lack = item.not_tested
         if reason := lack.text if lack else unmet(item, known, workloads):
             found[name] = reason
+        elif item.family and family not in item.family:
+            kinds = " and ".join(item.family)
+            found[name] = f"is about {kinds} (--family says what a controller implements)"
     return found
 
 

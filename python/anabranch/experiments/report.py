@@ -80,7 +80,9 @@ def html(outcome: Outcome, files: Sequence[str] = (), figure: str = "") -> str:
         again[name.removesuffix(".toml")] = counterexample.again_command(outcome.subject, place)
     groups: dict[str, list[Answer]] = {}
     for one in outcome.answers:
-        groups.setdefault(SECTIONS[one.item.section.partition(".")[0]], []).append(one)
+        groups.setdefault(
+            SECTIONS.get(one.item.section.partition(".")[0], SECTIONS[""]), []
+        ).append(one)
     return render(
         "report.html.j2",
         outcome=outcome,

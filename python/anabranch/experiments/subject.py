@@ -1,5 +1,6 @@
 """The rule that is judged: of the table, a class in a file of Python, or of a C library."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,8 +39,13 @@ class Subject:
     """The file of a rule in Python."""
 
     @classmethod
-    def of(cls, text: str) -> "Subject":
-        """Raises `ScenarioError` for an unknown algorithm, and for a file without that class."""
+    def of(cls, text: str, own: Collection[str] = ()) -> "Subject":
+        """The rule, or one of the backend's `own`.
+
+        Raises `ScenarioError` for an unknown algorithm, and for a file without that class.
+        """
+        if text in own:
+            return cls(text, text)
         if library := in_library(text):
             return cls(text, library[1], rule_of(text))
         place = in_file(text)
@@ -77,7 +83,9 @@ def item_zero(subject: Subject) -> Answer:
     """
     says, state = "a rule of the table, which has laws of its own (CONTRIBUTING.md)", ""
     result = HOLDS
-    if subject.written is not None and subject.file is None:
+    if subject.name not in {row["name"] for row in rules()} and subject.written is None:
+        says = "a controller of the QUIC library"
+    elif subject.written is not None and subject.file is None:
         says = "a controller of a library, whose answers are checked at each event"
     elif subject.written is not None and subject.file is not None:
         says = f"{STATES * len(PATHS)} random states of 1 to {max(PATHS)} paths, twice each"

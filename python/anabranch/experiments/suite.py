@@ -15,6 +15,8 @@ from anabranch.typed_toml import REST, Placed, Some, Tag, Values, Where, check_c
 
 Backend = Literal["sim", "quic", "fluid", "kernel", "equilibrium"]
 Trace = Annotated[Steps | Walk | Delays, Tag("kind")]
+Family = Literal["reno", "cubic", "bbr"]
+"""Controllers of one specification: RFC 5681, RFC 9438, draft-ietf-ccwg-bbr."""
 OWN = "own"
 """The level of what RFC 9743 does not ask."""
 
@@ -218,6 +220,8 @@ class Item(Placed):
     """Why it cannot be tested."""
     control: str = "reno"
     """The rule that a shortened counterexample has to clear."""
+    family: tuple[Family, ...] = ()
+    """The controllers that it is about; () is every one."""
     cannot_fail: str = ""
     """Why no window rule can fail it: that it holds is shown and not counted."""
 
@@ -286,6 +290,11 @@ class Entries(Placed):
     """Features of the field's experiments that this suite lacks."""
     traces: Mapping[str, Trace] = field(default_factory=dict)
     """Rate traces, by the name of the file that scenarios give."""
+
+    @property
+    def name(self) -> str:
+        """The RFC of a judgement, or else the title."""
+        return f"RFC {self.rfc}" if self.rfc else self.title
 
     def as_dict(self) -> dict[str, Any]:
         """Title, question, sources and gaps, as plain data for JSON."""

@@ -39,6 +39,36 @@ def window_drop_per_loss(
     return float(-change.where(change < 0).stack().mean())
 
 
+@quantity
+def window_quantile(
+    result: Result, flow: str, share: float, from_s: float | None = None, to_s: float | None = None
+) -> float:
+    """The quantile `share` of a flow's windows, over samples and paths, packets: 1 is the largest.
+
+    Without `from_s` and `to_s` the samples of the measurement window.
+    """
+    begin = result.scenario.warmup_s if from_s is None else from_s
+    samples = between(rows(result.path_samples, flow=flow), begin, to_s)
+    return float(samples["window_packets"].quantile(share))
+
+
+@quantity
+def window_period_s(
+    result: Result, flow: str, least: float = 0.1, from_s: float | None = None
+) -> float:
+    """The mean time from one reduction of a user's window to the next, s; of users of one run.
+
+    A reduction is a fall from one sample to the next by at least the fraction `least`. From
+    `from_s`, or the end of the warm-up, on; NaN for fewer than two.
+    """
+    begin = result.scenario.warmup_s if from_s is None else from_s
+    windows = _windows(result, flow, begin, None)
+    falls = windows.pct_change(axis="columns", fill_method=None) <= -least
+    times = [windows.columns[of_user].to_numpy(dtype=float) for of_user in falls.to_numpy()]
+    gaps = np.concatenate([np.diff(one) for one in times])
+    return float(gaps.mean()) if len(gaps) else float("nan")
+
+
 def _windows(result: Result, flow: str, from_s: float | None, to_s: float | None) -> pd.DataFrame:
     """A row per run and user, a column per time; NaN where a path's sample was discarded."""
     samples = between(rows(result.path_samples, flow=flow), from_s, to_s)

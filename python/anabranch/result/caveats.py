@@ -2,7 +2,7 @@
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from anabranch.scenario import Scenario
@@ -61,13 +61,20 @@ WITHOUT_EFFECT = {
 """The keys of `[tcp]` that a backend does not read, whatever the others say."""
 
 
-def caveats(scenario: Scenario, backend: str) -> list[str]:
+OF_RULES = ("increase_per_round", "increase_per_ack", "kernel_programs")
+"""The keys of `[tcp]` that a controller of a library does not read."""
+
+
+def caveats(scenario: Scenario, backend: str, libraries: Sequence[str] = ()) -> list[str]:
     """Reasons why results of this scenario on this backend differ from those of its network.
+
+    `libraries`: the names of controllers of libraries (anabranch.h) that run.
 
     Empty for most scenarios. A key without effect is among it if somebody has written it.
     """
     found = {"quic": _returns, "equilibrium": _drop_tail, "fluid": _drop_tail}.get(backend)
     texts = [*_without_effect(scenario, backend), *(found(scenario) if found else ())]
+    texts += _of_rules(scenario, backend, libraries)
     return [f"{scenario.source}: {text}" for text in texts]
 
 
@@ -76,10 +83,7 @@ def _without_effect(scenario: Scenario, backend: str) -> Iterator[str]:
 
     Of a file, those with another value than the profile's: that of a stored result has every key.
     """
-    tcp = tomllib.loads(scenario.text)["tcp"]
-    defaults = _defaults(tcp["profile"])
-    written = {key for key, value in tcp.items() if value != defaults[key]}
-    written |= {key.removeprefix("tcp.") for key, _ in scenario.set if key.startswith("tcp.")}
+    tcp, written = _written(scenario)
     for key in WITHOUT_EFFECT.get(backend, ()):
         if key in written:
             yield f"tcp.{key}: has no effect on {backend}"
@@ -94,6 +98,30 @@ def _without_effect(scenario: Scenario, backend: str) -> Iterator[str]:
             )
     if "quick_acks" in written and tcp["quick_acks"] and not tcp["delayed_acks"]:
         yield "tcp.quick_acks: has no effect on sim without delayed_acks = true"
+
+
+def _written(scenario: Scenario) -> tuple[dict[str, object], set[str]]:
+    """The values of `[tcp]`, and the keys that somebody has written."""
+    tcp = tomllib.loads(scenario.text)["tcp"]
+    defaults = _defaults(tcp["profile"])
+    written = {key for key, value in tcp.items() if value != defaults[key]}
+    written |= {key.removeprefix("tcp.") for key, _ in scenario.set if key.startswith("tcp.")}
+    return tcp, written
+
+
+def _of_rules(scenario: Scenario, backend: str, libraries: Sequence[str]) -> Iterator[str]:
+    """Keys that are written for rules and change nothing of a controller of a library."""
+    for name in libraries:
+        rest = f"has no effect on {name}, a controller of a library: it is of rules alone"
+        tcp, written = _written(scenario)
+        unread = set(WITHOUT_EFFECT.get(backend, ()))
+        for key in OF_RULES:
+            if key in written - unread and tcp[key]:
+                yield f"tcp.{key}: {rest}"
+        for i, flow in enumerate(tomllib.loads(scenario.text)["flows"]):
+            workload = flow.get("workload")
+            if isinstance(workload, dict) and workload.get("gateway", {}).get("adjust"):
+                yield f"flows[{i}].workload.gateway.adjust: {rest}"
 
 
 @cache

@@ -115,11 +115,13 @@ class Backend:
     """The kind of log of which its runs take a folder: "pcap" or "qlog"; none by default."""
 
 
+NOQ = ("noq-bbr3", "noq-cubic", "noq-newreno")
+
 BACKENDS = {
     "sim": Backend("anabranch._core:Run", log="pcap"),
     "fluid": Backend("anabranch.theory.fluid.backend:FluidRun", random=False),
     "equilibrium": Backend("anabranch.theory.fluid.backend:EquilibriumRun", random=False),
-    "quic": Backend("anabranch._core:Run.over_quic", algorithms=("noq-bbr3",), log="qlog"),
+    "quic": Backend("anabranch._core:Run.over_quic", algorithms=NOQ, log="qlog"),
     "kernel": Backend("anabranch.kernel:Run", real_time=True),
 }
 
@@ -149,7 +151,7 @@ def run(
     point of these (docs/notebook/theory-fluid.md); "quic", QUIC endpoints in virtual time
     (docs/reference/quic.md); or "kernel", real Linux hosts in real time (docs/reference/lab.md),
     one run after the other by default. There an algorithm may be any that the kernel has; on "quic"
-    also "noq-bbr3", the QUIC library's own BBR.
+    also "noq-bbr3", "noq-cubic" and "noq-newreno", the QUIC library's own.
 
     `qlog`: a directory for the events of each end of each connection, as qlog files in a folder per
     run (docs/reference/quic.md), on "quic"; on "sim" for the samples of each user's paths. `pcap`:

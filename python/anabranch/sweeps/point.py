@@ -92,16 +92,17 @@ def point(
 
     `traces` are those of other points, by their hash; new ones are added.
     """
-    if algorithm != OWN and rule is None and on != "kernel":
+    own = on == "kernel" or algorithm in BACKENDS[on].algorithms
+    if algorithm != OWN and rule is None and not own:
         scenario = scenario.with_algorithm(algorithm)
     seeds = [("seeds", f"[{seed}]")]
     scenario = Scenario.parse(scenario.text, scenario.source, seeds, scenario.inputs)
     text, files = scenario.to_folder()
     # One copy of a trace for all points.
-    own = {name: traces.setdefault(_hash(trace), trace) for name, trace in files.items()}
+    kept = {name: traces.setdefault(_hash(trace), trace) for name, trace in files.items()}
     name = Path(scenario.source).name
     return Point(
-        text, own, name, values, algorithm, rule, seed, on, with_samples, version("anabranch")
+        text, kept, name, values, algorithm, rule, seed, on, with_samples, version("anabranch")
     )
 
 

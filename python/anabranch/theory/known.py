@@ -26,6 +26,7 @@ KNOWN: Mapping[str, tuple[frozenset[Model], str]] = {
     "dualpi2": (CAPACITY, "dualpi2"),
     "losses": (QUEUES, "random losses"),
     "bursts": (NONE, "losses in bursts"),
+    "periodic": (NONE, "losses in equal distances"),
     "loss": (NONE, "a loss probability that changes"),
     "arq": (NONE, "retransmissions of the link (ARQ)"),
     "rate": (NONE, "a rate that changes"),
@@ -43,6 +44,7 @@ and outages, which end an interval, are known to all; workloads are judged by `s
 DISCIPLINES = ("policer", "pie", "codel", "fq_codel", "dualpi2")
 KEYS = {
     "bursts": "loss",
+    "periodic": "loss",
     "losses": "loss",
     "rate": "rate_mbps",
     "delay": "delay_ms",
@@ -98,7 +100,9 @@ def _of(link: Link) -> Iterator[str]:
     if link["queue"] in DISCIPLINES:
         yield link["queue"]
     yield from link["more"]
-    if link["loss_probability"] > 0 and not {"loss", "bursts", "arq"} & set(link["more"]):
+    if link["loss_probability"] > 0 and not {"loss", "bursts", "periodic", "arq"} & set(
+        link["more"]
+    ):
         yield "losses"
 
 

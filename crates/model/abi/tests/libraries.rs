@@ -82,9 +82,9 @@ fn bits(record: Record) -> Vec<u64> {
     each.collect()
 }
 
-fn newreno(folder: &Path) -> PathBuf {
-    let file = folder.join("libnewreno.so");
-    library(&example("newreno.c"), &file);
+fn compiled(folder: &Path, name: &str) -> PathBuf {
+    let file = folder.join(format!("lib{name}.so"));
+    library(&example(&format!("{name}.c")), &file);
     file
 }
 
@@ -142,14 +142,42 @@ fn refusal(file: &Path, name: &str) -> String {
 
 #[test]
 fn newreno_in_c_is_reno_of_the_table_to_the_bit() {
+    is_the_rule("newreno", "reno");
+}
+
+#[test]
+fn cubic_in_c_is_cubic_of_the_table_to_the_bit() {
+    is_the_rule("cubic", "cubic");
+}
+
+/// Pacing keeps the queue short where NewReno fills it; one packet of 500 is lost at random.
+#[test]
+fn a_controller_by_rates_in_c_fills_a_link_without_its_queue() {
     let folder = TempDir::new().expect("a folder");
-    let loaded = Loaded::open(&newreno(folder.path()), "newreno").expect("it is one");
+    let loaded = Loaded::open(&compiled(folder.path(), "rate"), "rate").expect("it is one");
+    let text = ONE_PATH.replace("{ packets = 30 }", "{ packets = 300 }");
+    let run = Arc::new(loaded.for_run());
+    let custom = Outside::Controllers(run.clone());
+    let text = text.replace("down = [{ from_s = 10, to_s = 13 }]", "");
+    let links = Simulation::with_custom(&scenario(&text), 1, &custom)
+        .finish()
+        .links;
+    assert_eq!(run.fault(), None);
+    let (used, queue) = (links.utilization[0], links.queue_packets[0]);
+    assert!(used > 0.95, "{used}");
+    // Two products of 33 packets in flight, one of which is queued.
+    assert!(queue < 33.0, "{queue}");
+}
+
+fn is_the_rule(name: &str, rule: &str) {
+    let folder = TempDir::new().expect("a folder");
+    let loaded = Loaded::open(&compiled(folder.path(), name), name).expect("it is one");
     let keys: [&[(String, String)]; 3] = [
         &[],
         &[("tcp.recovery".into(), "\"rack\"".into())],
         &[("tcp.initial_ssthresh_packets".into(), "8".into())],
     ];
-    for text in [ONE_PATH, TWO_PATHS] {
+    for text in [ONE_PATH, TWO_PATHS].map(|text| text.replace("\"reno\"", &format!("\"{rule}\""))) {
         for set in keys {
             for seed in 1..=3 {
                 let scenario = Scenario::parse(text.as_bytes(), "abi.toml", set);

@@ -1,4 +1,4 @@
-//! Effects of a link on packets beyond its rate, its queue and a constant delay: random loss on the
+//! Effects of a link on packets beyond its rate, its queue and a constant delay: loss on the
 //! wire, and packets that overtake one another.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -80,6 +80,11 @@ pub enum Loss {
         /// Probability that a packet is lost, 0 to 1.
         probability: f64,
     },
+    /// Every `packets`-th packet is lost: the deterministic loss of response functions.
+    Periodic {
+        /// The distance from one loss to the next, at least 1.
+        packets: u64,
+    },
     /// Each packet is lost with the probability that holds when it is transmitted.
     Steps(Steps),
     /// Losses in bursts: a Markov chain of two states that makes one step per packet, before that
@@ -109,6 +114,7 @@ impl Loss {
         match *self {
             Loss::None => 0.0,
             Loss::Bernoulli { probability } => probability,
+            Loss::Periodic { packets } => 1.0 / packets as f64,
             Loss::Steps(ref steps) => steps.mean(),
             Loss::GilbertElliott {
                 good_to_bad,
@@ -132,6 +138,7 @@ impl Loss {
         match *self {
             Loss::None => [0.0; 4],
             Loss::Bernoulli { probability } => [probability; 4],
+            Loss::Periodic { .. } => [self.mean(); 4],
             Loss::Steps(ref steps) => {
                 let largest = steps.values().fold(0.0, f64::max);
                 [steps.smallest(), largest, largest, largest]
@@ -176,6 +183,8 @@ impl Arq {
                 [*loss_good, *loss_bad],
                 self.retries,
             ),
+            // The transmission after a lost one is not the next to be lost.
+            Loss::Periodic { packets } if *packets > 1 && self.retries > 0 => 0.0,
             other => all_lost(other.mean()),
         }
     }
@@ -186,6 +195,8 @@ impl Arq {
 pub(crate) struct Wire {
     loss: Loss,
     bad: bool,
+    /// Packets since the last one that was lost by their number.
+    passed: u64,
     repeater: Option<Box<Repeater>>,
 }
 
@@ -204,6 +215,7 @@ impl Wire {
         Wire {
             loss,
             bad: false,
+            passed: 0,
             repeater,
         }
     }
@@ -224,6 +236,10 @@ impl Wire {
         match self.loss {
             Loss::None => false,
             Loss::Bernoulli { probability } => dice.chance(probability),
+            Loss::Periodic { packets } => {
+                self.passed = (self.passed + 1) % packets;
+                self.passed == 0
+            }
             Loss::Steps(ref steps) => dice.chance(steps.at(at)),
             Loss::GilbertElliott {
                 good_to_bad,

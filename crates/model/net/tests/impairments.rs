@@ -403,3 +403,28 @@ fn a_seed_gives_the_same_arrivals() {
         arrivals(config, 2, &offers)
     );
 }
+
+#[test]
+fn periodic_loss_takes_every_nth_packet_and_its_link_repeats_it_once() {
+    let lost = |loss: Loss| -> Vec<u64> {
+        let mut link = Link::new(config(loss, Impairments::default()), 1);
+        let offers = (1..=12).map(|number| (number, link.offer(number * MS, 1500)));
+        let lost = offers.filter(|(_, fate)| matches!(fate, Fate::Dropped(_)));
+        lost.map(|(number, _)| number).collect()
+    };
+    assert_eq!(lost(Loss::Periodic { packets: 5 }), [5, 10]);
+    assert_eq!(lost(Loss::Periodic { packets: 1 }).len(), 12);
+    assert_eq!(Loss::Periodic { packets: 5 }.mean(), 0.2);
+    // Sent again it has the next number, which is no multiple of 5.
+    let arq = |packets, retries| {
+        Loss::Repeated(Box::new(Arq {
+            loss: Loss::Periodic { packets },
+            retries,
+            delay: MS,
+        }))
+    };
+    assert_eq!(
+        [arq(5, 1).mean(), arq(5, 0).mean(), arq(1, 3).mean()],
+        [0.0, 0.2, 1.0]
+    );
+}

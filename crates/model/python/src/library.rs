@@ -7,7 +7,6 @@ use anabranch::Loaded;
 use anabranch_control::{External, Foreign};
 use anabranch_scenario::users::Outside;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
 
 use crate::errors::ScenarioError;
 use crate::rule::PythonRule;
@@ -52,11 +51,6 @@ impl Library {
     #[allow(unused_variables, reason = "Python sees their names")]
     fn decrease(&self, r: usize, paths: &Bound<'_, PyAny>) -> PyResult<f64> {
         Err(self.no_equation())
-    }
-
-    fn __reduce__(slf: &Bound<'_, Self>) -> (Py<PyType>, (PathBuf, String)) {
-        let it = slf.get();
-        (slf.get_type().unbind(), (it.file.clone(), it.name.clone()))
     }
 }
 

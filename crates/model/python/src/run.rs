@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_control::External;
+use anabranch_quic::controller::Library;
 use anabranch_scenario::columns::Column;
 use anabranch_scenario::{Ecn, Record, Scenario as Complete, Virtual};
 use anabranch_sim::{Simulation, Steered, Steering};
@@ -18,9 +19,6 @@ use pyo3::types::{PyDict, PyList, PyString};
 use crate::errors::{Cancelled, ScenarioError, raise};
 use crate::library::Outsider;
 use crate::scenario::Scenario;
-
-/// The name of the QUIC library's BBR among the algorithms of `quic`.
-const LIBRARY_BBR: &str = "noq-bbr3";
 
 /// Wall time between two checks of the cancel flag: short for a person, long for the simulator.
 const SLICE: Duration = Duration::from_millis(20);
@@ -49,7 +47,7 @@ pub struct Run {
     scenario: Complete,
     seed: u64,
     custom: Option<Custom>,
-    library_bbr: bool,
+    library: Option<(&'static str, Library)>,
     log: Option<PathBuf>,
     progress: AtomicU64,
     cancelled: AtomicBool,
@@ -82,9 +80,9 @@ impl Run {
         Run::on(Backend::Tcp, scenario, algorithm, seed, rule, pcap)
     }
 
-    /// The same over QUIC, also with the library's BBR ("noq-bbr3"); each end of each connection is
-    /// logged in the folder `qlog`. Raises ScenarioError for what is not available over QUIC, and
-    /// `execute` raises OSError if a file of `qlog` cannot be written.
+    /// The same over QUIC, also with a controller of the library ("noq-cubic"); each end of each
+    /// connection is logged in the folder `qlog`. Raises ScenarioError for what is not available
+    /// over QUIC, and `execute` raises OSError if a file of `qlog` cannot be written.
     #[staticmethod]
     #[pyo3(signature = (scenario, algorithm, seed, rule=None, qlog=None))]
     fn over_quic(
@@ -150,9 +148,13 @@ impl Run {
         rule: Option<Py<PyAny>>,
         log: Option<PathBuf>,
     ) -> PyResult<Run> {
-        let library_bbr =
-            matches!(backend, Backend::Quic) && algorithm.as_deref() == Some(LIBRARY_BBR);
-        let algorithm = algorithm.filter(|_| !library_bbr);
+        let asked = algorithm
+            .as_deref()
+            .filter(|_| matches!(backend, Backend::Quic));
+        let library = { Library::NAMED }
+            .into_iter()
+            .find(|(name, _)| asked == Some(*name));
+        let algorithm = algorithm.filter(|_| library.is_none());
         let (scenario, custom) = match (rule, algorithm) {
             (None, None) => (scenario.0.clone(), None),
             (None, Some(spec)) => (scenario.0.with_algorithm(&spec).map_err(raise)?, None),
@@ -167,7 +169,7 @@ impl Run {
             scenario,
             seed,
             custom,
-            library_bbr,
+            library,
             log,
             progress: AtomicU64::new(0.0_f64.to_bits()),
             cancelled: AtomicBool::new(false),
@@ -177,7 +179,7 @@ impl Run {
 
     fn tables<'py>(&self, py: Python<'py>, record: Record) -> PyResult<Bound<'py, PyDict>> {
         let custom = self.custom.as_ref().map(|custom| custom.name.as_str());
-        let name = custom.or(self.library_bbr.then_some(LIBRARY_BBR));
+        let name = custom.or(self.library.map(|(name, _)| name));
         tables(py, record, &self.scenario, name)
     }
 
@@ -214,8 +216,10 @@ impl Run {
     fn with_quic(&self, custom: Option<&Outsider>) -> PyResult<anabranch_quic::Simulation> {
         use anabranch_quic::Simulation;
         let simulation = match custom {
-            None if self.library_bbr => Simulation::with_library_bbr(&self.scenario, self.seed),
-            None => Simulation::new(&self.scenario, self.seed),
+            None => match self.library {
+                Some((_, it)) => Simulation::with_library(&self.scenario, self.seed, it),
+                None => Simulation::new(&self.scenario, self.seed),
+            },
             Some(it) => Simulation::with_custom(&self.scenario, self.seed, &it.outside()),
         };
         simulation.map_err(unsupported)

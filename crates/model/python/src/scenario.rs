@@ -280,6 +280,7 @@ fn link<'py>(py: Python<'py>, link: &Link) -> PyResult<Bound<'py, PyDict>> {
         (impairments.may_reorder(), "reorder"),
         (matches!(loss, Loss::Steps(_)), "loss"),
         (matches!(loss, Loss::GilbertElliott { .. }), "bursts"),
+        (matches!(loss, Loss::Periodic { .. }), "periodic"),
         (matches!(loss, Loss::Repeated(_)), "arq"),
     ];
     let more: Vec<_> = more

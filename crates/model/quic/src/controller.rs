@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use anabranch_control::{Algorithm, AnyController, Stamp};
 use anabranch_net::Time;
-use noq_proto::congestion::Bbr3Config;
+use noq_proto::congestion::{
+    Bbr3Config, Controller, ControllerFactory, CubicConfig, NewRenoConfig,
+};
 
 mod path;
 
@@ -49,8 +51,8 @@ pub struct PathReport {
     /// Whether a controller is registered.
     is_registered: bool,
     allowance: Allowance,
-    /// The window that BBR sets, packets.
-    bbr_window: Option<f64>,
+    /// The window that a controller of the library sets, packets.
+    library_window: Option<f64>,
 }
 
 impl PathReport {
@@ -59,9 +61,9 @@ impl PathReport {
         &self.allowance
     }
 
-    /// The window that the library's BBR sets, packets.
-    pub fn bbr_window(&self) -> Option<f64> {
-        self.bbr_window
+    /// The window that a controller of the library sets, packets.
+    pub fn library_window(&self) -> Option<f64> {
+        self.library_window
     }
 
     /// Whether the congestion window limits what is sent (RFC 9002, section 7.8). The library knows
@@ -143,6 +145,50 @@ const MAX_ACK_DELAY_S: f64 = 0.025;
 #[derive(Clone, Debug)]
 pub struct SharedController(Arc<Mutex<State>>);
 
+/// A controller of the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Library {
+    /// BBR (draft-ietf-ccwg-bbr).
+    Bbr3,
+    /// CUBIC (RFC 9438).
+    Cubic,
+    /// NewReno (RFC 9002, section 7).
+    NewReno,
+}
+
+impl Library {
+    /// Each by its name among the algorithms of the backend.
+    pub const NAMED: [(&str, Library); 3] = [
+        ("noq-bbr3", Library::Bbr3),
+        ("noq-cubic", Library::Cubic),
+        ("noq-newreno", Library::NewReno),
+    ];
+
+    fn build(self, now: Instant, mtu: u16) -> Box<dyn Controller> {
+        match self {
+            Library::Bbr3 => Arc::new(Bbr3Config::default()).build(now, mtu),
+            Library::Cubic => Arc::new(CubicConfig::default()).build(now, mtu),
+            Library::NewReno => Arc::new(NewRenoConfig::default()).build(now, mtu),
+        }
+    }
+}
+
+/// The controller of a connection that begins.
+#[derive(Clone, Debug)]
+pub enum Choice {
+    /// A rule, without paths.
+    Rule(Box<AnyController>),
+    /// A controller of the library.
+    Library(Library),
+}
+
+impl Choice {
+    /// A rule's.
+    pub fn rule(controller: AnyController) -> Choice {
+        Choice::Rule(Box::new(controller))
+    }
+}
+
 #[derive(Debug)]
 struct State {
     clock: Clock,
@@ -155,8 +201,8 @@ struct State {
     counts_marks: bool,
     /// The path whose controller is built next, if that is known.
     opening: Option<usize>,
-    /// The library's BBR sets the windows; the controller measures.
-    bbr: Option<Arc<Bbr3Config>>,
+    /// A controller of the library sets the windows; the rule's measures.
+    library: Option<Library>,
 }
 
 impl State {
@@ -217,15 +263,15 @@ impl SharedController {
             acknowledged: 0,
             counts_marks: false,
             opening: None,
-            bbr: None,
+            library: None,
         })))
     }
 
-    /// The library's BBR (draft-ietf-ccwg-bbr) on each path by itself, instead of a rule.
-    pub fn bbr(clock: Clock) -> Self {
+    /// A controller of the library on each path by itself, instead of a rule.
+    pub fn library(clock: Clock, library: Library) -> Self {
         let observer = Algorithm::parse("reno").expect("the table has it");
         let shared = SharedController::new(clock, observer.controller(0, 1.0), f64::INFINITY);
-        shared.lock().bbr = Some(Arc::default());
+        shared.lock().library = Some(library);
         shared
     }
 
@@ -272,7 +318,7 @@ impl SharedController {
     pub fn window(&self, r: usize) -> f64 {
         let state = self.lock();
         let by_rule = || state.controller.window(r);
-        state.paths[r].bbr_window.unwrap_or_else(by_rule)
+        state.paths[r].library_window.unwrap_or_else(by_rule)
     }
 
     /// Since when nothing that path `r` sent has been acknowledged, and its smoothed RTT: what a

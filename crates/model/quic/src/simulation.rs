@@ -16,6 +16,7 @@ use anabranch_scenario::users::{Outside, UserSlot, controllers, planned, user_sl
 use anabranch_scenario::{Ecn, Record, Scenario, Virtual, Workload, refusal};
 
 use crate::connection::{Connection, Host, Message};
+use crate::controller::{Choice, Library};
 use crate::network::{Calendar, Content, Event, Links, Operation, Packet, Route};
 use crate::transport::{Datagram, MAX_PATHS, Pair, Qlog, Settings, Side, Tls, UDP_HEADERS};
 
@@ -33,8 +34,8 @@ pub struct Simulation {
     tls: Tls,
     calendar: Calendar,
     links: Links,
-    /// The controller of a connection of each flow, without paths; `None`: the library's BBR.
-    controllers: Vec<Option<AnyController>>,
+    /// The controller of a connection of each flow, without paths.
+    controllers: Vec<Choice>,
     /// The routes of each flow's paths.
     routes: Vec<Vec<Route>>,
     /// Whether each flow's rule reduces by the share of marks, and marks are counted.
@@ -116,16 +117,20 @@ impl Simulation {
         Simulation::with_rule(scenario, seed, Some(custom))
     }
 
-    /// A run of `scenario` in which flows without an algorithm of their own run the library's BBR
-    /// (draft-ietf-ccwg-bbr), each path by itself.
+    /// A run of `scenario` in which flows without an algorithm of their own run a controller of the
+    /// library, each path by itself.
     ///
     /// # Errors
     /// If this backend does not support something in the scenario.
-    pub fn with_library_bbr(scenario: &Scenario, seed: u64) -> Result<Simulation, Unsupported> {
+    pub fn with_library(
+        scenario: &Scenario,
+        seed: u64,
+        library: Library,
+    ) -> Result<Simulation, Unsupported> {
         let mut simulation = Simulation::new(scenario, seed)?;
         for (flow, controller) in simulation.controllers.iter_mut().enumerate() {
             if !scenario.has_own_algorithm(flow) {
-                *controller = None;
+                *controller = Choice::Library(library);
                 simulation.scalable[flow] = false;
             }
         }
@@ -168,7 +173,7 @@ impl Simulation {
             calendar,
             links,
             scalable: controllers.iter().map(is_scalable).collect(),
-            controllers: controllers.into_iter().map(Some).collect(),
+            controllers: controllers.into_iter().map(Choice::rule).collect(),
             routes,
             persistent: vec![None; slots.len()],
             media: Vec::new(),
@@ -512,7 +517,7 @@ impl Simulation {
             connection.pair.controller().read(|controller, reports| {
                 for (r, report) in reports.iter().enumerate() {
                     let (gauge, path) = (&mut gauges[first + r], controller.path(r));
-                    gauge.add_window(Some(report.bbr_window().unwrap_or(path.window)));
+                    gauge.add_window(Some(report.library_window().unwrap_or(path.window)));
                     gauge.in_flight += report.in_flight_bytes.div_ceil(datagram_bytes);
                     gauge.group = controller.group(r) as u32;
                     if path.rtt.is_finite() {

@@ -2,6 +2,7 @@
 
 use anabranch_control::{Info, RULES};
 use anabranch_quic::Simulation;
+use anabranch_quic::controller::Library;
 use anabranch_scenario::{Record, Scenario, Virtual};
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
@@ -93,7 +94,7 @@ fn rules_by_delivery_rates_do_as_in_the_simulator() {
 /// The library's fills less of the link and queues less; why is not known.
 #[test]
 fn the_librarys_bbr_runs_instead_of_the_scenarios_rule() {
-    let library = Simulation::with_library_bbr(&scenario("reno"), 1);
+    let library = Simulation::with_library(&scenario("reno"), 1, Library::Bbr3);
     let library = library.expect("it is supported").finish();
     let used = library.links.utilization[0];
     assert!((0.85..1.0).contains(&used), "{used}");

@@ -62,6 +62,7 @@ features! {
     Jitter = "jitter", "links.*.jitter_ms", on: PACKETS;
     Reordering = "reordering", "links.*.reorder", on: PACKETS;
     Bursts = "losses in bursts", "links.*.loss", on: PACKETS;
+    Periodic = "losses in equal distances", "links.*.loss", on: PACKETS;
     ChangingLoss = "a loss probability that changes", "links.*.loss", on: PACKETS;
     Arq = "retransmissions of the link (ARQ)", "links.*.arq", on: PACKETS;
     OnOff = "data without limit and silence in turn", "flows.*.workload",
@@ -122,6 +123,7 @@ fn of_link(link: &Link) -> Vec<Feature> {
     let loss = match config.loss {
         Loss::None | Loss::Bernoulli { .. } => None,
         Loss::GilbertElliott { .. } => Some(Feature::Bursts),
+        Loss::Periodic { .. } => Some(Feature::Periodic),
         Loss::Steps(_) => Some(Feature::ChangingLoss),
         Loss::Repeated(_) => Some(Feature::Arq),
     };

@@ -84,6 +84,12 @@ const EXAMPLES: &[(Feature, &str, &str, &str)] = &[
         "links.L.loss",
     ),
     (
+        Feature::Periodic,
+        "links.L.loss",
+        "{ periodic = { packets = 100 } }",
+        "links.L.loss",
+    ),
+    (
         Feature::Arq,
         "links.L",
         "{ rate_mbps = 1, delay_ms = 1, loss = { bernoulli = { probability = 0.1 } }, arq = { retries = 3, delay_ms = 8 } }",

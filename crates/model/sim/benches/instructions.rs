@@ -1,15 +1,16 @@
 //! Instructions per packet, counted by valgrind: the same on every run, whatever else the machine
 //! does. `make instructions` prints them.
 
-use std::process::{Command, exit};
-
 use anabranch_scenario::Virtual;
 use anabranch_sim::Simulation;
 
 use common::scenario;
+use valgrind::counted;
 
 #[allow(dead_code, reason = "the other benchmarks' clock")]
 mod common;
+#[path = "common/valgrind.rs"]
+mod valgrind;
 
 /// Durations of the two runs, s: their difference has no start of the program and of the run.
 const DURATIONS_S: [&str; 2] = ["20", "40"];
@@ -30,39 +31,11 @@ fn packets(seconds: &str) -> u64 {
 }
 
 fn compare() {
-    let [short, long] = DURATIONS_S.map(counted);
+    let [short, long] = DURATIONS_S.map(|seconds| counted(&[seconds]));
     let (packets, instructions) = (long.0 - short.0, long.1 - short.1);
     println!("100 Mbps, 20 ms, drop-tail 100 packets, 10 flows: {packets} packets");
     println!(
         "  anabranch                         {:7.1} instructions per data packet",
         instructions as f64 / packets as f64
     );
-}
-
-/// Packets and instructions of a run of this program under valgrind.
-fn counted(seconds: &str) -> (u64, u64) {
-    let program = std::env::current_exe().expect("this program has a path");
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(program)
-        .arg(seconds)
-        .output()
-        .unwrap_or_else(|_| fail("valgrind is not installed (Debian: apt-get install valgrind)"));
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let packets = String::from_utf8_lossy(&output.stdout);
-    let collected = errors
-        .lines()
-        .find_map(|line| line.split_once("Collected : "));
-    match (
-        packets.trim().parse(),
-        collected.map(|(_, number)| number.trim().parse()),
-    ) {
-        (Ok(packets), Some(Ok(instructions))) => (packets, instructions),
-        _ => fail(&format!("valgrind failed: {errors}")),
-    }
-}
-
-fn fail(message: &str) -> ! {
-    eprintln!("{message}");
-    exit(2);
 }

@@ -1,4 +1,4 @@
-//! The library's controller of one path: the rule's window, or BBR's.
+//! The library's controller of one path: the rule's window, or the library's own.
 
 use std::any::Any;
 use std::sync::{Arc, MutexGuard};
@@ -19,7 +19,7 @@ impl ControllerFactory for SharedController {
         let report = &mut state.paths[r];
         report.opened += 1;
         report.is_registered = true;
-        let bbr = state.bbr.clone().map(|bbr| bbr.build(now, mtu));
+        let library = state.library.map(|library| library.build(now, mtu));
         let report = &state.paths[r];
         let registration = Registration {
             opened: report.opened,
@@ -32,7 +32,7 @@ impl ControllerFactory for SharedController {
             acked: Acked::default(),
             recovery_began: None,
             packets: Packets::default(),
-            bbr,
+            library,
         })
     }
 }
@@ -70,7 +70,7 @@ pub struct PathController {
     acked: Acked,
     recovery_began: Option<Instant>,
     packets: Packets,
-    bbr: Option<Box<dyn Controller>>,
+    library: Option<Box<dyn Controller>>,
 }
 
 /// Packets that one ACK frame acknowledges.
@@ -118,8 +118,8 @@ impl PathController {
 
     /// The window without the allowance, bytes.
     fn congestion_window(&self, state: &State) -> u64 {
-        match &self.bbr {
-            Some(bbr) => bbr.window(),
+        match &self.library {
+            Some(library) => library.window(),
             // Whole packets, as the simulator's.
             None => state.controller.window(self.index()) as u64 * self.mtu,
         }
@@ -128,8 +128,8 @@ impl PathController {
 
 impl Controller for PathController {
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, number: u64) {
-        if let Some(bbr) = &mut self.bbr {
-            bbr.on_packet_sent(now, bytes, number);
+        if let Some(library) = &mut self.library {
+            library.on_packet_sent(now, bytes, number);
         }
         let r = self.index();
         if let Some(mut state) = self.registration.lock() {
@@ -148,8 +148,8 @@ impl Controller for PathController {
     }
 
     fn on_cwnd_limited(&mut self) {
-        if let Some(bbr) = &mut self.bbr {
-            bbr.on_cwnd_limited();
+        if let Some(library) = &mut self.library {
+            library.on_cwnd_limited();
         }
     }
 
@@ -162,8 +162,8 @@ impl Controller for PathController {
         app_limited: bool,
         rtt: &RttEstimator,
     ) {
-        if let Some(bbr) = &mut self.bbr {
-            bbr.on_ack(now, sent, bytes, number, app_limited, rtt);
+        if let Some(library) = &mut self.library {
+            library.on_ack(now, sent, bytes, number, app_limited, rtt);
         }
         self.packets.on_acknowledged(number);
         self.acked.packets += 1;
@@ -178,10 +178,10 @@ impl Controller for PathController {
         app_limited: bool,
         largest: Option<u64>,
     ) {
-        if let Some(bbr) = &mut self.bbr {
-            bbr.on_end_acks(now, in_flight, app_limited, largest);
+        if let Some(library) = &mut self.library {
+            library.on_end_acks(now, in_flight, app_limited, largest);
         }
-        let bbr_window = self.bbr.as_ref().map(|bbr| bbr.window());
+        let library_window = self.library.as_ref().map(|library| library.window());
         let Acked {
             packets,
             bytes,
@@ -209,7 +209,7 @@ impl Controller for PathController {
         let grows_fast = controller.window(r) < controller.ssthresh(r);
         let window_limited = paths[r].is_window_limited(app_limited, window, self.mtu, grows_fast);
         paths[r].in_flight_bytes = in_flight;
-        paths[r].bbr_window = bbr_window.map(|bytes| bytes as f64 / self.mtu as f64);
+        paths[r].library_window = library_window.map(|bytes| bytes as f64 / self.mtu as f64);
         paths[r].silent_since = (in_flight > 0).then_some(now);
         let Some(sent) = newest else {
             return;
@@ -247,8 +247,8 @@ impl Controller for PathController {
     }
 
     fn on_packet_lost(&mut self, bytes: u16, number: u64, now: Instant) {
-        if let Some(bbr) = &mut self.bbr {
-            bbr.on_packet_lost(bytes, number, now);
+        if let Some(library) = &mut self.library {
+            library.on_packet_lost(bytes, number, now);
         }
         self.packets.on_lost(number);
         let r = self.index();
@@ -270,8 +270,8 @@ impl Controller for PathController {
         lost_bytes: u64,
         largest_lost: u64,
     ) {
-        if let Some(bbr) = &mut self.bbr {
-            bbr.on_congestion_event(now, sent, is_persistent, is_ecn, lost_bytes, largest_lost);
+        if let Some(library) = &mut self.library {
+            library.on_congestion_event(now, sent, is_persistent, is_ecn, lost_bytes, largest_lost);
         }
         if is_ecn {
             return self.on_mark(now, sent);
@@ -302,8 +302,8 @@ impl Controller for PathController {
 
     /// Everything declared lost lately has arrived, out of order.
     fn on_spurious_congestion_event(&mut self) {
-        if let Some(bbr) = &mut self.bbr {
-            bbr.on_spurious_congestion_event();
+        if let Some(library) = &mut self.library {
+            library.on_spurious_congestion_event();
         }
         let r = self.index();
         if let Some(mut state) = self.registration.lock() {
@@ -314,8 +314,8 @@ impl Controller for PathController {
 
     fn on_mtu_update(&mut self, mtu: u16) {
         self.mtu = mtu.into();
-        if let Some(bbr) = &mut self.bbr {
-            bbr.on_mtu_update(mtu);
+        if let Some(library) = &mut self.library {
+            library.on_mtu_update(mtu);
         }
     }
 
@@ -331,14 +331,14 @@ impl Controller for PathController {
     /// The rate at which the rule paces, and that of the allowance. The latter takes the place of
     /// the library's pacing, by the window, and so does not exceed it.
     fn metrics(&self) -> ControllerMetrics {
-        let mut metrics = match &self.bbr {
-            Some(bbr) => bbr.metrics(),
+        let mut metrics = match &self.library {
+            Some(library) => library.metrics(),
             None => ControllerMetrics::default(),
         };
         metrics.congestion_window = self.window();
         let state = self.registration.shared.lock();
         let rule = state.controller.pacing_rate(self.index()) * self.mtu as f64;
-        if self.bbr.is_none() && rule.is_finite() {
+        if self.library.is_none() && rule.is_finite() {
             metrics.pacing_rate = Some(rule.max(1.0) as u64);
         }
         if let Some(rate) = state.paths[self.index()].allowance.rate {
@@ -356,7 +356,7 @@ impl Controller for PathController {
         Box::new(PathController {
             registration: self.registration.clone(),
             packets: self.packets.clone(),
-            bbr: self.bbr.as_ref().map(|bbr| bbr.clone_box()),
+            library: self.library.as_ref().map(|library| library.clone_box()),
             ..*self
         })
     }

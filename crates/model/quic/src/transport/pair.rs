@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Instant;
 
-use anabranch_control::AnyController;
 use anabranch_net::{Dice, Time};
 use bytes::Bytes;
 use noq_proto::{
@@ -13,7 +12,7 @@ use noq_proto::{
 
 use super::endpoint::{Datagram, End};
 use super::qlog::ConnectionQlog;
-use crate::controller::{Clock, SharedController};
+use crate::controller::{Choice, Clock, SharedController};
 use crate::transport::endpoint::{Settings, Tls, sender_tuple};
 use crate::watch::{Advice, PathWatch};
 
@@ -46,22 +45,21 @@ pub(crate) struct Pair {
 
 impl Pair {
     /// A connection of `paths` paths, of which path 0 opens at once. Equal seeds give datagrams of
-    /// equal sizes at equal times. Without a controller it is the library's BBR. Both ends write to
-    /// `qlog`.
+    /// equal sizes at equal times. Both ends write to `qlog`.
     pub fn new(
         paths: usize,
         now: Time,
         seed: u64,
         settings: &Settings,
         tls: &Tls,
-        (controller, initial_ssthresh): (Option<AnyController>, f64),
+        (controller, initial_ssthresh): (Choice, f64),
         qlog: Option<ConnectionQlog>,
     ) -> Pair {
         let clock = Clock::start();
         let mut dice = Dice::new(seed);
         let controller = match controller {
-            Some(controller) => SharedController::new(clock, controller, initial_ssthresh),
-            None => SharedController::bbr(clock),
+            Choice::Rule(rule) => SharedController::new(clock, *rule, initial_ssthresh),
+            Choice::Library(library) => SharedController::library(clock, library),
         };
         controller.open(0);
         let mut sender = settings.sender(paths, &controller);

@@ -278,6 +278,12 @@ pub enum Loss {
         /// Probability that a packet is lost.
         probability: Probability,
     },
+    /// Every `packets`-th packet is lost: the deterministic loss of response functions (RFC 9438,
+    /// section 5).
+    Periodic {
+        /// The distance from one loss to the next, packets.
+        packets: Count,
+    },
     /// Losses in bursts: a chain of two states that steps at each packet (Gilbert 1960, Elliott
     /// 1963).
     GilbertElliott {

@@ -139,6 +139,9 @@ fn loss(loss: &written::Loss) -> Loss {
         written::Loss::Bernoulli { probability } => Loss::Bernoulli {
             probability: probability.get(),
         },
+        written::Loss::Periodic { packets } => Loss::Periodic {
+            packets: u64::from(packets.get()),
+        },
         written::Loss::GilbertElliott {
             good_to_bad,
             bad_to_good,

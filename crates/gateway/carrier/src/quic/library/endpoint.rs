@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_control::Algorithm;
-use anabranch_quic::controller::{Clock, SharedController};
+use anabranch_quic::controller::{Clock, Library, SharedController};
 use anyhow::{Context, anyhow, bail};
 use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq::rustls::pki_types::CertificateDer;
@@ -252,7 +252,7 @@ const TIME_THRESHOLD: f32 = 1.25;
 /// The controller of a new tunnel, with the configured rule.
 pub(super) fn controller(settings: &Settings) -> anyhow::Result<SharedController> {
     if settings.algorithm == BBR {
-        return Ok(SharedController::bbr(clock()));
+        return Ok(SharedController::library(clock(), Library::Bbr3));
     }
     let algorithm = Algorithm::parse(&settings.algorithm).context("tunnel.algorithm")?;
     let controller = algorithm.controller(0, INITIAL_WINDOW);
