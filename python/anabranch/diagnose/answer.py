@@ -99,7 +99,7 @@ def diagnose(evidence: Evidence, peer: str = "") -> Diagnosis:
         cause = Finding("none", facts, "likely")
     also = tuple(one for one in fired if one is not cause)
     return Diagnosis(
-        evidence, connection, cause, also, tuple(missing), expect.expected(case, cause)
+        evidence, connection, cause, also, tuple(missing), expect.expected(case, cause, also)
     )
 
 

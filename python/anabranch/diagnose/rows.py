@@ -19,6 +19,7 @@ from anabranch.diagnose.case import (
     ms,
 )
 from anabranch.diagnose.connection import LITTLE_BYTES, PACED, Path
+from anabranch.diagnose.host import Endpoint
 
 BACKUP_SHARE = 0.01
 """A backup has less of the bytes."""
@@ -121,7 +122,7 @@ def second_path(case: Case) -> Answer:
         facts = (Fact("state", "SYN-SENT"), Fact("MPJoinSynTx", str(sent), f"> {answered} answers"))
         return _dead(case, joining[0], facts)
     if len(case.paths) > 1:
-        return None
+        return _unused(case)
     if sent > answered:
         return _dead(case, None, (Fact("MPJoinSynTx", str(sent), f"> {answered} MPJoinSynAckRx"),))
     addresses = here.addresses
@@ -140,19 +141,58 @@ def _dead(case: Case, path: Path | None, facts: tuple[Fact, ...]) -> Finding:
     return Finding("path-dead", facts, "certain", path, values)
 
 
+def _wanted(case: Case) -> list[Endpoint]:
+    """Endpoints for subflows, of the connection's family, from which there is none."""
+    used = {path.address for path in case.paths}
+    families = {":" in address for address in used}
+    return [
+        one for one in case.evidence.here.endpoints or ()
+        if one.flags & {"subflow", "fullmesh"} and one.address not in used
+        and (":" in one.address) in families
+    ]  # fmt: skip
+
+
+def _limits(case: Case, wanted: list[Endpoint]) -> Finding | None:
+    limit, more = (case.evidence.here.limits or {}).get("subflows"), len(case.paths) - 1
+    if not wanted or limit is None or limit > more:
+        return None
+    facts = (Fact("limit of subflows", f"{limit}"), Fact("endpoint", wanted[0].address))
+    return Finding("limits-forbid", facts, "certain", None, {}, _raised(more + len(wanted)))
+
+
+def _raised(needed: int) -> tuple[Command, ...]:
+    needed = max(2, needed)
+    command = f"ip mptcp limits set subflow {needed} add_addr_accepted {needed}"
+    return (Command("this host", command),)
+
+
+def _unused(case: Case) -> Answer:
+    """A further path of a connection that has several."""
+    here = case.evidence.here
+    if limits := _limits(case, wanted := _wanted(case)):
+        return limits
+    tried = {one.address for one in wanted} | {path.address for path in case.paths}
+    # Addresses of other networks are no paths; those of --link are.
+    counted = [
+        (address, device) for address, device in (here.addresses or {}).items()
+        if device in case.evidence.links_mbps and address not in tried and ":" not in address
+        and device not in {path.device for path in case.paths}
+    ]  # fmt: skip
+    return _added(*counted[0], len(case.paths)) if counted and here.endpoints is not None else None
+
+
+def _added(address: str, device: str, subflows: int) -> Finding:
+    facts = (Fact("subflows", f"{subflows}"), Fact(f"endpoint of {device}", "missing"))
+    command = f"ip mptcp endpoint add {address} dev {device} subflow"
+    return Finding("no-endpoint", facts, "certain", remedy=(Command("this host", command),))
+
+
 def _untried(case: Case, used: Path) -> Answer:
     here = case.evidence.here
     limits = here.limits or {}
     counters = here.counters
-    wanted = [
-        one for one in here.endpoints or ()
-        if one.flags & {"subflow", "fullmesh"} and one.address != used.address
-    ]  # fmt: skip
-    raise_limits = (Command("this host", "ip mptcp limits set subflow 2 add_addr_accepted 2"),)
-    if wanted and limits["subflows"] == 0:
-        facts = (Fact("limit of subflows", "0"), Fact("endpoint", wanted[0].address))
-        values = {"needed": "2"}
-        return Finding("limits-forbid", facts, "certain", None, values, raise_limits)
+    if forbidden := _limits(case, wanted := _wanted(case)):
+        return forbidden
     addresses = here.addresses or {}
     if wanted and addresses and not any(one.address in addresses for one in wanted):
         one = wanted[0]
@@ -163,16 +203,16 @@ def _untried(case: Case, used: Path) -> Answer:
         return Missing("path-dead", "nstat -az | grep MPTcpExt", "whether the join was tried")
     if (counters or {}).get("AddAddr") and limits["add_addr_accepted"] == 0:
         facts = (Fact("AddAddr", str((counters or {})["AddAddr"])), Fact("add_addr_accepted", "0"))
-        return Finding("add-addr-not-accepted", facts, "certain", remedy=raise_limits)
+        return Finding("add-addr-not-accepted", facts, "certain", remedy=_raised(2))
     if counters is None and limits["add_addr_accepted"] == 0:
         return Missing(
             "add-addr-not-accepted", "nstat -az", "whether the peer announced an address"
         )
-    other = next(((a, d) for a, d in addresses.items() if d != used.device), None)
-    address, device = other or ("ADDRESS", "DEVICE")
-    command = f"ip mptcp endpoint add {address} dev {device} subflow"
-    facts = (Fact("subflows", "1"), Fact("endpoints for subflows", "0"))
-    return Finding("no-endpoint", facts, "certain", remedy=(Command("this host", command),))
+    # A device with a default route leads to the Internet; a bridge of containers does not.
+    routed = {device for _, device in here.gateways}
+    others = [(a, d) for a, d in addresses.items() if d != used.device]
+    others.sort(key=lambda one: (one[1] not in routed, ":" in one[0]))
+    return _added(*(others[0] if others else ("ADDRESS", "DEVICE")), 1)
 
 
 def backup(case: Case) -> Answer:
@@ -257,9 +297,11 @@ def _routed(case: Case, path: Path, facts: tuple[Fact, ...], *, certain: bool) -
     here = case.evidence.here
     used = {table for _, table in here.rules or ()}
     table = next(str(number) for number in range(100, 253) if str(number) not in used)
-    router = here.gateways.get(("main", path.device or ""), "ROUTER") or "ROUTER"
+    routers = [via for (_, device), via in here.gateways.items() if device == path.device]
+    # A device without a router, such as a modem or a tunnel, needs none.
+    via = f"via {router} " if (router := max(routers, default="ROUTER")) else ""
     commands = (
-        f"ip route add default via {router} dev {path.device} table {table}",
+        f"ip route add default {via}dev {path.device} table {table}",
         f"ip rule add from {path.address} table {table}",
     )
     remedy = tuple(Command("this host", command) for command in commands)

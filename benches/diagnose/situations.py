@@ -1,0 +1,179 @@
+"""Causes and remedies of `anabranch diagnose`, between hosts of the lab.
+
+    .venv/bin/python benches/diagnose/situations.py FOLDER [NAME...]
+
+As root, with `anabranch-lab` (docs/reference/lab.md), iperf3, mptcpize and nft. In each network the
+causes are made, a transfer is watched at both ends by the script of `anabranch diagnose --script`,
+the files, which stay in FOLDER, are diagnosed, and what diagnose prints as the remedy is run; with
+several causes this is repeated. Prints docs/records/diagnose.csv, with goodputs in Mbps: before the
+remedy, as expected from the links' rates (`--link`) and from each path alone (`--alone`), and after
+it. In parentheses: "at least".
+"""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+LAB = os.environ.get("ANABRANCH_LAB", "anabranch-lab")
+DIAGNOSE = [sys.executable, "-m", "anabranch", "diagnose"]
+SERVER = "10.255.255.254"
+PLAIN = "env -u LD_PRELOAD"
+"""Takes away what mptcpize adds."""
+SECONDS = 22
+USUAL = "sysctl -qw net.ipv4.tcp_notsent_lowat=4294967295 net.ipv4.tcp_rmem='4096 131072 6291456'"
+BUFFER = "sysctl -qw net.ipv4.tcp_{}='4096 {} {}'"
+HEAD = ["situation", "links, Mbps/ms", "rule", "diagnosed", "before", "by links",
+        "by paths alone", "after"]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A network with causes, in the order in which they are found."""
+
+    causes: tuple[str, ...]
+    links: tuple[tuple[float, float], ...]
+    """Rate, Mbps, and RTT, ms."""
+    rule: str = "cubic"
+    here: str = ""
+    """Commands at the sender; in `peer` at the receiver."""
+    peer: str = ""
+    last: str = ""
+    """Lines of the last link's file."""
+    shared: float = 0.0
+    """Rate of a link behind all of them; 0: none."""
+    rate: str = ""
+    """Option of the client's rate until the first remedy."""
+
+
+def box(path: int, what: str) -> str:
+    """A box on the way that drops packets of a path, here before the receiver."""
+    return (f"nft add table ip box; nft 'add chain ip box c {{type filter hook input priority 0;}}'"
+            f"; nft add rule ip box c ip saddr 10.0.0.{path + 1} {what} drop")  # fmt: skip
+
+
+SMALL = BUFFER.format("rmem", 131072, 786432)
+BACKUP = f"ip mptcp endpoint change id 2 backup; {BUFFER.format('wmem', 16384, 131072)}"
+ROUTE = ("ip mptcp endpoint flush; ip mptcp endpoint add 10.0.0.2 id 2 subflow;"
+         "ip rule del from 10.0.0.2; ip route flush table 2")  # fmt: skip
+SHAPER = "tc qdisc add dev path0 root tbf rate 12mbit burst 6000 latency 60ms"
+POLICER = box(1, "limit rate over 1875 kbytes/second burst 20 kbytes")
+SITUATIONS = {
+    "three paths, limit 1": Situation(("limits-forbid",), ((25, 20), (12, 45), (8, 30)), "reno",
+        "ip mptcp limits set subflows 1"),
+    "three paths, one slow": Situation(("slow-path-blocks",), ((30, 16), (14, 30), (2, 320)),
+        peer=SMALL),
+    "reno with loss": Situation(("loss",), ((12, 20), (25, 40)), "reno",
+        last="loss.bernoulli = { probability = 0.008 }"),
+    "policer": Situation(("policer",), ((20, 25), (60, 30)), peer=POLICER),
+    "application": Situation(("application",), ((20, 20), (10, 35)), "reno", rate="-b 6M"),
+    "shared by three": Situation(("shared-bottleneck",), ((50, 20), (50, 36), (50, 28)), shared=24),
+    "backup and send buffer": Situation(("backup-flag", "send-buffer"), ((16, 30), (22, 60)), "bbr",
+        BACKUP),
+    "MTU and shaper": Situation(("mtu-black-hole", "own-shaper"), ((30, 24), (10, 40)), here=SHAPER,
+        peer=box(1, "meta length gt 1420")),
+    "route, cubic uncoupled": Situation(("wrong-route",), ((18, 30), (9, 60)), here=ROUTE),
+    "receive buffer, unequal RTTs": Situation(("slow-path-blocks",), ((40, 15), (12, 90)),
+        peer=BUFFER.format("rmem", 131072, 393216)),
+    "no endpoint and loss": Situation(("no-endpoint", "loss"), ((12, 50), (22, 30)),
+        here="ip mptcp endpoint flush", last="loss.bernoulli = { probability = 0.005 }"),
+    "queue and receive buffer": Situation(("bufferbloat",), ((25, 20), (4, 30)), peer=SMALL,
+        last="queue.drop_tail = { packets = 300 }"),
+}  # fmt: skip
+
+
+def scenario(one: Situation) -> str:
+    """The network as a file of the lab."""
+    lines = ['algorithm = "reno"', 'tcp.profile = "linux"', "measure.duration_s = 10"]
+    for i, (rate, rtt) in enumerate(one.links):
+        queue = f"queue.drop_tail = {{ packets = {max(10, round(rate * rtt / 12))} }}"
+        last = one.last if i == len(one.links) - 1 else ""
+        lines += [f"[links.l{i}]", f"rate_mbps = {rate}", f"delay_ms = {rtt / 2}", last]
+        lines += [queue] * ("queue" not in last)
+    if one.shared:
+        lines += ["[links.s]", f"rate_mbps = {one.shared}", "delay_ms = 0.1",
+                  "queue.drop_tail = { packets = 60 }"]  # fmt: skip
+    paths = [[f"l{i}", *["s"] * bool(one.shared)] for i in range(len(one.links))]
+    return "\n".join([*lines, "[[flows]]", 'name = "user"', f"paths = {json.dumps(paths)}", ""])
+
+
+def words(file: Path, host: str, command: str) -> list[str]:
+    """A command in a host of the lab, as a program and its arguments."""
+    return [LAB, "exec", str(file), host, "--", "sh", "-c", command]
+
+
+def collect(one: Situation, file: Path, folder: Path, rate: str) -> float:
+    """Each path alone, then a transfer that is watched at both ends; goodput, Mbps."""
+    folder.mkdir()
+    for i in range(len(one.links)):
+        alone = f"{PLAIN} iperf3 -J -t 5 -c {SERVER} -B 10.0.0.{i + 1}"
+        subprocess.run(words(file, "user", f"{alone} >{folder}/alone-path{i}.json"), check=False)
+    test = f"iperf3 {rate} -J -t {SECONDS} -c {SERVER} >{folder}/iperf3.json"
+    running = [subprocess.Popen(words(file, "user", test))]
+    time.sleep(4)
+    for host, prefix in (("user", ""), ("server", "peer-")):
+        command = f"{' '.join(DIAGNOSE)} --script | sh -s {folder} {prefix} >/dev/null"
+        running.append(subprocess.Popen(words(file, host, command)))
+    for process in running:
+        process.wait()
+    end = json.loads((folder / "iperf3.json").read_text())["end"]
+    return float(end["sum_received"]["bits_per_second"]) / 1e6
+
+
+def expected(folder: Path, *options: str) -> tuple[dict[str, Any], str]:
+    """What diagnose answers, and the goodput that it expects."""
+    done = subprocess.run([*DIAGNOSE, folder, "--json", *options], stdout=subprocess.PIPE)
+    found = json.loads(done.stdout)
+    mbps, source = found["remedy"][0]["expected_mbps"], found["remedy"][0]["from"]
+    text = "" if mbps is None else f"{mbps:.1f}"
+    return found, f"({text})" if source and "now" in source and source != "as now" else text
+
+
+def rows(name: str, one: Situation, folder: Path) -> list[list[str]]:
+    """A row per cause."""
+    folder.mkdir(parents=True)
+    file = folder / "network.toml"
+    file.write_text(scenario(one))
+    with subprocess.Popen(words(file, "server", f"{USUAL}; {one.peer or 'true'}; iperf3 -s >/dev/null")) as lab:
+        time.sleep(1.5)
+        # A route's own rule, as the lab sets it, would hide the default that a remedy sets.
+        routes = [f"ip route replace default dev path{i} src 10.0.0.{i + 1} table {table}"
+                  for i in range(len(one.links)) for table in ([i + 1, "main"][: 2 - min(i, 1)])]
+        rule = f"sysctl -qw net.ipv4.tcp_congestion_control={one.rule}"
+        setup = "; ".join([USUAL, *routes, rule, one.here or "true"])
+        subprocess.run(words(file, "user", setup), check=True)
+        before, found_rows = collect(one, file, folder / "0", one.rate), []
+        links = ",".join(f"path{i}={rate}" for i, (rate, _) in enumerate(one.links))
+        for i, cause in enumerate(one.causes):
+            found, by_links = expected(folder / str(i), "--link", links)
+            _, by_paths = expected(folder / str(i))
+            for step in found["remedy"]:
+                if step["command"].startswith(("ip ", "tc ", "sysctl ")):
+                    host = "server" if step["host"] == "peer" else "user"
+                    subprocess.run(words(file, host, step["command"]), check=False)
+            said = found["cause"]["id"]
+            after = collect(one, file, folder / str(i + 1), "")
+            found_rows.append([name if i == 0 else "", ", ".join(f"{r}/{t}" for r, t in one.links),
+                one.rule, said if said == cause else f"{said}, not {cause}", f"{before:.1f}",
+                by_links, by_paths, f"{after:.1f}"])  # fmt: skip
+            before = after
+        lab.terminate()
+    return found_rows
+
+
+def main(folder: str, *names: str) -> None:
+    """Prints the table."""
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    table.writerow(HEAD)
+    for name in names or SITUATIONS:
+        table.writerows(rows(name, SITUATIONS[name], Path(folder).resolve() / name.replace(" ", "-")))
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
