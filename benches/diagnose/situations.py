@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ def scenario(one: Situation) -> str:
     """The network as a file of the lab."""
     lines = ['algorithm = "reno"', 'tcp.profile = "linux"', "measure.duration_s = 10"]
     for i, (rate, rtt) in enumerate(one.links):
-        queue = f"queue.drop_tail = {{ packets = {max(10, round(rate * rtt / 12))} }}"
+        queue = f"queue.drop_tail = {{ packets = {max(60, round(rate * rtt / 12))} }}"
         last = one.last if i == len(one.links) - 1 else ""
         lines += [f"[links.l{i}]", f"rate_mbps = {rate}", f"delay_ms = {rtt / 2}", last]
         lines += [queue] * ("queue" not in last)
@@ -111,7 +112,7 @@ def collect(one: Situation, file: Path, folder: Path, rate: str) -> float:
     """Each path alone, then a transfer that is watched at both ends; goodput, Mbps."""
     folder.mkdir()
     for i in range(len(one.links)):
-        alone = f"{PLAIN} iperf3 -J -t 5 -c {SERVER} -B 10.0.0.{i + 1}"
+        alone = f"{PLAIN} iperf3 -J -t 5 -c {SERVER} -p 5202 -B 10.0.0.{i + 1}"
         subprocess.run(words(file, "user", f"{alone} >{folder}/alone-path{i}.json"), check=False)
     test = f"iperf3 {rate} -J -t {SECONDS} -c {SERVER} >{folder}/iperf3.json"
     running = [subprocess.Popen(words(file, "user", test))]
@@ -134,36 +135,47 @@ def expected(folder: Path, *options: str) -> tuple[dict[str, Any], str]:
     return found, f"({text})" if source and "now" in source and source != "as now" else text
 
 
-def rows(name: str, one: Situation, folder: Path) -> list[list[str]]:
+def setup(one: Situation, rule: str) -> str:
+    """Commands for the routes of the sender: a rule that only they set, or the host's default."""
+    found = [USUAL]
+    for i in range(len(one.links)):
+        route = f"ip route replace default dev path{i} src 10.0.0.{i + 1} {rule}"
+        found += [f"{route} table {i + 1}", *[route] * (i == 0)]
+    return "; ".join(found)
+
+
+def rows(name: str, one: Situation, folder: Path) -> Iterator[list[str]]:
     """A row per cause."""
     folder.mkdir(parents=True)
     file = folder / "network.toml"
     file.write_text(scenario(one))
-    with subprocess.Popen(words(file, "server", f"{USUAL}; {one.peer or 'true'}; iperf3 -s >/dev/null")) as lab:
+    server = f"{USUAL}; {one.peer or 'true'}; iperf3 -s -p 5202 >/dev/null & iperf3 -s >/dev/null"
+    lab = subprocess.Popen(words(file, "server", server))
+    try:
         time.sleep(1.5)
-        # A route's own rule, as the lab sets it, would hide the default that a remedy sets.
-        routes = [f"ip route replace default dev path{i} src 10.0.0.{i + 1} table {table}"
-                  for i in range(len(one.links)) for table in ([i + 1, "main"][: 2 - min(i, 1)])]
-        rule = f"sysctl -qw net.ipv4.tcp_congestion_control={one.rule}"
-        setup = "; ".join([USUAL, *routes, rule, one.here or "true"])
-        subprocess.run(words(file, "user", setup), check=True)
-        before, found_rows = collect(one, file, folder / "0", one.rate), []
+        here = f"{setup(one, f'congctl {one.rule}')}; {one.here or 'true'}"
+        subprocess.run(words(file, "user", here), check=True)
+        before = collect(one, file, folder / "0", one.rate)
         links = ",".join(f"path{i}={rate}" for i, (rate, _) in enumerate(one.links))
         for i, cause in enumerate(one.causes):
             found, by_links = expected(folder / str(i), "--link", links)
             _, by_paths = expected(folder / str(i))
             for step in found["remedy"]:
+                command = step["command"]
+                if "tcp_congestion_control" in command:  # which the routes' rule would hide
+                    command = f"{setup(one, '')}; {command}"
+                host = "server" if step["host"] == "peer" else "user"
                 if step["command"].startswith(("ip ", "tc ", "sysctl ")):
-                    host = "server" if step["host"] == "peer" else "user"
-                    subprocess.run(words(file, host, step["command"]), check=False)
-            said = found["cause"]["id"]
+                    subprocess.run(words(file, host, command), check=True)
             after = collect(one, file, folder / str(i + 1), "")
-            found_rows.append([name if i == 0 else "", ", ".join(f"{r}/{t}" for r, t in one.links),
-                one.rule, said if said == cause else f"{said}, not {cause}", f"{before:.1f}",
-                by_links, by_paths, f"{after:.1f}"])  # fmt: skip
+            said = found["cause"]["id"]
+            yield [name, ", ".join(f"{r}/{t}" for r, t in one.links), one.rule,
+                   said if said == cause else f"{said}, not {cause}", f"{before:.1f}",
+                   by_links, by_paths, f"{after:.1f}"]  # fmt: skip
             before = after
+    finally:
         lab.terminate()
-    return found_rows
+        lab.wait()
 
 
 def main(folder: str, *names: str) -> None:
@@ -171,8 +183,9 @@ def main(folder: str, *names: str) -> None:
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(HEAD)
     for name in names or SITUATIONS:
-        table.writerows(rows(name, SITUATIONS[name], Path(folder).resolve() / name.replace(" ", "-")))
-        sys.stdout.flush()
+        for row in rows(name, SITUATIONS[name], Path(folder).resolve() / name.replace(" ", "-")):
+            table.writerow(row)
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -203,11 +203,13 @@ def _numbers(texts: Sequence[str]) -> dict[str, float]:
 
 
 def _redact(files: Sequence[Path], target: Path) -> None:
-    from anabranch.diagnose.inputs import CAPTURES, REFUSED
+    from anabranch.diagnose.inputs import REFUSED
+    from anabranch.diagnose.quic import is_qlog
     from anabranch.diagnose.redact import redact
+    from anabranch.readers.capture import MAGIC
 
     def is_text(data: bytes) -> bool:
-        return not data.startswith((*CAPTURES, *REFUSED))
+        return not (data.startswith((*MAGIC, *REFUSED)) or is_qlog(data))
 
     left = redact(files, target, is_text)
     note(f"{target}: copies without addresses, tokens and names")
@@ -290,7 +292,7 @@ def _cells(found: "Diagnosis", path: "Subflow") -> list[str]:
         f"{'-' if least is None else f'{least:.0f}'}",
         "-" if last.is_captured else f"{last.number('cwnd'):.0f}",
         f"{last.number('unacked'):.0f}",
-        "-" if last.is_captured else f"{last.number('notsent'):.0f}",
+        "-" if last.unsent_bytes is None else f"{last.unsent_bytes:.0f}",
         "-" if share is None else f"{100 * share:.1f} %",
         held_by(found, path),
         last.rule or "-",

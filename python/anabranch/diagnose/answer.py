@@ -7,11 +7,12 @@ from importlib.resources import files
 
 from anabranch._core import ScenarioError
 from anabranch.diagnose import expect
-from anabranch.diagnose.case import Case, Command, Fact, Finding, Missing
+from anabranch.diagnose.case import Case, Command, Fact, Finding, HostName, Missing
 from anabranch.diagnose.connection import Connection, connection_of
 from anabranch.diagnose.expect import Expected
 from anabranch.diagnose.inputs import EXPECTED, Evidence
-from anabranch.diagnose.rows import ROWS, SAMPLES
+from anabranch.diagnose.quic import REMEDIES
+from anabranch.diagnose.rows import QUIC_ROWS, ROWS
 
 
 @cache
@@ -46,6 +47,9 @@ class Diagnosis:
     @property
     def remedy(self) -> tuple[Command, ...]:
         """Commands against it."""
+        if self.connection.is_logged and self.cause.id in REMEDIES:
+            host: HostName = "peer" if self.cause.id == "receive-buffer" else "this host"
+            return (Command(host, _fill(REMEDIES[self.cause.id], self.cause)),)
         if self.cause.remedy:
             return self.cause.remedy
         return (Command("this host", _fill(words()[self.cause.id]["remedy"], self.cause)),)
@@ -68,7 +72,7 @@ def diagnose(evidence: Evidence, peer: str = "") -> Diagnosis:
         raise ScenarioError(f"no TCP connection{where} in these files: {EXPECTED}")
     case = Case(evidence, connection)
     answers: list[Finding | Missing] = []
-    for row in ROWS:
+    for row in QUIC_ROWS if connection.is_logged else ROWS:
         answer = row(case)
         if answer is None:
             continue
@@ -89,10 +93,10 @@ def diagnose(evidence: Evidence, peer: str = "") -> Diagnosis:
         why = "a path is idle at times, and no row says why"
         if case.paths and case.paths[0].last.is_captured:
             why = "a capture does not show congestion windows and send buffers"
-        missing.append(Missing("any", SAMPLES, why))
+        missing.append(Missing("any", case.retake, why))
         cause = Finding("not-enough", _idle(case), "certain")
     elif case.samples < 2:
-        missing.append(Missing("any", SAMPLES, "whether the paths stay full"))
+        missing.append(Missing("any", case.retake, "whether the paths stay full"))
         cause = Finding("not-enough", (Fact("samples", "1"),), "certain")
     else:
         facts = tuple(Fact(f"window of {p.name}", "full in a sample") for p in case.paths)

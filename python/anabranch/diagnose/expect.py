@@ -81,6 +81,8 @@ def expected(case: Case, finding: Finding, also: Sequence[Finding] = ()) -> Expe
     devices = {path.device for path in case.paths}
     if rates := {d: share * r for d, r in case.evidence.links_mbps.items() if d not in left}:
         source = "--link"
+        if finding.id not in ALONE_TOO:
+            rates = {d: min(r, alone.get(d, r)) for d, r in rates.items()}
         if finding.id == "policer" and finding.path and finding.path.device in rates:
             rates[finding.path.device] = share * link_mbps(case, finding.path, policed=True)
     elif finding.id not in ALONE_TOO and len(alone) > 1 and devices <= set(alone):

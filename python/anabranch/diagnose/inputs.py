@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from anabranch._core import ScenarioError
-from anabranch.diagnose import capture
 from anabranch.diagnose import host as hosts
+from anabranch.diagnose import quic
 from anabranch.diagnose.host import Host
-from anabranch.readers import iperf3, ss
+from anabranch.readers import capture, iperf3, ss
 from anabranch.readers.connection import Recording
-from anabranch.readers.packets import PCAP, PCAPNG
 from anabranch.readers.ss import Output
 from anabranch.scenario import expected_one_of
 
@@ -29,11 +28,9 @@ REFUSED = {
 }
 """First bytes of files that are not read, and are left out of a folder."""
 
-CAPTURES = (PCAPNG, *PCAP)
-"""First bytes of captures."""
-
 EXPECTED = (
-    "expected the output of ss, nstat, ip, sysctl or tc, a capture, or the JSON of `iperf3 -J`; "
+    "expected the output of ss, nstat, ip, sysctl or tc, a capture, a qlog, or the JSON of "
+    "`iperf3 -J`; "
     "take `ss -tinmM` twice, some seconds apart, at the sender"
 )
 
@@ -66,6 +63,8 @@ class Evidence:
     goodput_mbps: float | None = None
     """Goodput by iperf3."""
     captures: list[pathlib.Path] = field(default_factory=list)
+    logs: list[pathlib.Path] = field(default_factory=list)
+    """Qlog files of this end."""
     peer_captures: list[pathlib.Path] = field(default_factory=list)
     read: list[Read] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
@@ -98,6 +97,11 @@ def gather(
         _read_alone(device, file, found, named=True)
     found.samples, found.series = _chosen(outputs)
     _read_captures(found)
+    if found.logs and found.samples:
+        found.skipped += [f"{file.name} (qlog, beside other samples)" for file in found.logs]
+    elif found.logs:
+        found.samples, said = quic.read(found.logs)
+        found.read.append(Read(", ".join(map(str, found.logs)), said, False))
     return found
 
 
@@ -178,7 +182,7 @@ def _read_file(
 ) -> None:
     of_peer = host is found.peer
     with file.open("rb") as opened:
-        if opened.read(4) in CAPTURES:
+        if opened.read(4) in capture.MAGIC:
             (found.peer_captures if of_peer else found.captures).append(file)
             return
     data = file.read_bytes()
@@ -188,6 +192,12 @@ def _read_file(
                 raise ScenarioError(f"{file}: {words}: {EXPECTED}")
             found.skipped.append(f"{file.name} ({words})")
             return
+    if quic.is_qlog(data):
+        if of_peer:
+            found.skipped.append(f"{file.name} (a qlog of the other end)")
+        else:
+            found.logs.append(file)
+        return
     text = data.decode("utf-8-sig", errors="replace")
     if text.lstrip().startswith("{") and IPERF3.search(text):
         recording = _iperf3(text, file, found, named=named)
@@ -205,6 +215,8 @@ def _read_file(
         host.listening = (host.listening or set()) | listening
         formats.append("ss -l")
     taken = [output for output in taken if output.sockets or output.connections]
+    if not taken and not formats and ss.HEADER.match(text.lstrip()):
+        formats.append("ss without a socket")
     if taken:
         formats.insert(0, "ss -M" if any(output.connections for output in taken) else "ss")
         if not of_peer:

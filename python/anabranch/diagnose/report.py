@@ -87,7 +87,7 @@ def _path(found: Diagnosis, path: Path) -> dict[str, Any]:
         "minrtt_ms": last.socket.fields.get("minrtt"),
         "window_packets": last.socket.fields.get("cwnd"),
         "in_flight_packets": last.number("unacked"),
-        "unsent_bytes": None if last.is_captured else last.number("notsent"),
+        "unsent_bytes": last.unsent_bytes,
         "retransmitted": path.retransmitted_share,
         "busy_share": path.busy_share,
         "held_by": held_by(found, path),

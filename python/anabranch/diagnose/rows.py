@@ -30,6 +30,8 @@ ROUTE_SHARE = 0.1
 """A device that carries a path has sent more of the path's bytes."""
 PACED_SHARE = 0.8
 SHAPED_SHARE = 0.75
+MEANT_SHARE = 0.9
+"""A shaper with more of the link's rate keeps its queue short, and takes nothing."""
 EMPTY_BUFFER = 0.6
 """A full send buffer holds two thirds to all of its size: a writer is woken at a third free."""
 EMPTY_SAMPLES = 0.2
@@ -58,7 +60,6 @@ SHARED_CORRELATION = 0.8
 SERIES = 12
 """Samples of both RTTs whose correlation says something."""
 
-SAMPLES = "ss -tinmM; sleep 5; ss -tinmM"
 ENDPOINTS = "ip mptcp endpoint; ip mptcp limits"
 
 
@@ -298,8 +299,8 @@ def _routed(case: Case, path: Path, facts: tuple[Fact, ...], *, certain: bool) -
     used = {table for _, table in here.rules or ()}
     table = next(str(number) for number in range(100, 253) if str(number) not in used)
     routers = [via for (_, device), via in here.gateways.items() if device == path.device]
-    # A device without a router, such as a modem or a tunnel, needs none.
-    via = f"via {router} " if (router := max(routers, default="ROUTER")) else ""
+    unknown = "" if path.device in here.without_router else "ROUTER"
+    via = f"via {router} " if (router := max(routers, default=unknown)) else ""
     commands = (
         f"ip route add default {via}dev {path.device} table {table}",
         f"ip rule add from {path.address} table {table}",
@@ -314,9 +315,9 @@ def receives(case: Case) -> Answer:
     sent = sum(path.last.number("bytes_acked") for path in case.paths)
     received = sum(path.last.number("bytes_received") for path in case.paths)
     if received > sent and received > LITTLE_BYTES:
-        return Missing("any", f"{SAMPLES}, at the other end", "this end receives")
+        return Missing("any", f"{case.retake}, at the other end", "this end receives")
     if sent < LITTLE_BYTES:
-        return Missing("any", SAMPLES + ", during a transfer", "nothing moved 100 kB")
+        return Missing("any", case.retake + ", during a transfer", "nothing moved 100 kB")
     return None
 
 
@@ -348,7 +349,8 @@ def application(case: Case) -> Answer:
         values = {"used": f"{used} bytes", "buffer": str(size)}
         sure: Confidence = "likely" if case.samples > 1 else "possible"
         return Finding("application", facts, sure, None, values)
-    if case.paths[0].last.is_captured and case.window_holds:
+    first = case.paths[0].last
+    if (first.is_captured or first.is_logged) and case.window_holds:
         return None
     idle = all(
         path.busy_share is not None
@@ -367,7 +369,10 @@ def own_shaper(case: Case) -> Answer:
     for path in case.paths:
         shaper = (case.evidence.here.shapers or {}).get(path.device or "")
         rate = path.seen_mbps
-        if shaper and rate is not None and rate >= SHAPED_SHARE * shaper.rate_mbps:
+        link = case.evidence.links_mbps.get(path.device or "")
+        if shaper is None or (link is not None and shaper.rate_mbps >= MEANT_SHARE * link):
+            continue
+        if rate is not None and rate >= SHAPED_SHARE * shaper.rate_mbps:
             facts = (Fact("rate", mbps(rate), f">= 0.75 of {mbps(shaper.rate_mbps)}"),)
             values = {"path": path.name, "kind": shaper.kind, "limit": mbps(shaper.rate_mbps)}
             values["device"] = path.device or ""
@@ -400,7 +405,8 @@ def window(case: Case) -> Answer:
             Command("peer", expect.receive_command(case)),
         )
         return Finding("bufferbloat", (*facts, *bloat.facts), sure, slow, bloat.values, commands)
-    buffer = {"buffer": f"{case.connection.window_bytes} bytes"}
+    held = case.connection.window_bytes
+    buffer = {"buffer": f"{held} bytes" if held is not None else "flow control"}
     if len(rtts) > 1 and rtts[0] >= SLOWER * rtts[1] > 0:
         fast = expect.fastest(case)
         ratio = Fact("RTT", ms(rtts[0]), f"{rtts[0] / rtts[1]:.3g} times the next, {ms(rtts[1])}")
@@ -424,7 +430,7 @@ def send_buffer(case: Case) -> Answer:
         return None
     sizes = {m.buffer[0] for path in case.paths for m in path.moments if m.buffer is not None}
     if not sizes:
-        return Missing("send-buffer", SAMPLES, "which buffer is full")
+        return Missing("send-buffer", case.retake, "which buffer is full")
     limit = case.evidence.here.buffer_limit("tcp_wmem")
     if limit is None:
         if len(sizes) > 1 or case.samples < 2 or len(case.paths) < 2:
@@ -435,7 +441,7 @@ def send_buffer(case: Case) -> Answer:
     else:
         return None
     if not outstanding:
-        return Missing("send-buffer", SAMPLES, "whether the receive window is the limit")
+        return Missing("send-buffer", case.retake, "whether the receive window is the limit")
     facts = (*facts, Fact("write_seq - snd_una", str(max(outstanding)), f"< 0.9 snd_wnd {held}"))
     values = {"buffer": f"{max(sizes)} bytes", "fast": ", ".join(p.name for p in case.starved)}
     command = Command("this host", expect.send_command(case))
@@ -458,7 +464,9 @@ def loss(case: Case) -> Answer:
             continue
         shares = _lost_shares(case, path)
         if shares is None:
-            return Missing("loss", SAMPLES, f"whether {path.name} loses at random, or is policed")
+            return Missing(
+                "loss", case.retake, f"whether {path.name} loses at random, or is policed"
+            )
         early, late = shares
         facts = (
             Fact("queue", f"{max(queues):.2g}", "of the least RTT, with a full window"),
@@ -598,3 +606,16 @@ ROWS: tuple[Callable[[Case], Answer], ...] = (
     full_bloat,
 )
 """In the order in which they are asked."""
+
+QUIC_ROWS = (
+    backup,
+    silent,
+    receives,
+    application,
+    own_shaper,
+    window,
+    loss,
+    shared,
+    full_bloat,
+)
+"""The same of a qlog, which has no sockets."""

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from anabranch._core import ScenarioError
-from anabranch.readers.packets import LINKS, SNAP_BYTES, Capture, Segment
+from anabranch.readers.packets import LINKS, PCAP, PCAPNG, SNAP_BYTES, Capture, Segment
 from anabranch.readers.ss import Output, Socket
 
+MAGIC = (PCAPNG, *PCAP)
+"""First bytes of captures."""
 SAMPLES = 20
 TIMEOUT_NS = 200_000_000
 """Least retransmission timeout of Linux."""
