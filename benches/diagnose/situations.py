@@ -166,7 +166,7 @@ def rows(name: str, one: Situation, folder: Path) -> Iterator[list[str]]:
                     command = f"{setup(one, '')}; {command}"
                 host = "server" if step["host"] == "peer" else "user"
                 if step["command"].startswith(("ip ", "tc ", "sysctl ")):
-                    subprocess.run(words(file, host, command), check=True)
+                    subprocess.run(words(file, host, f"{command} >&2"), check=True)
             after = collect(one, file, folder / str(i + 1), "")
             said = found["cause"]["id"]
             yield [name, ", ".join(f"{r}/{t}" for r, t in one.links), one.rule,

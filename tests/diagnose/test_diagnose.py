@@ -5,14 +5,11 @@ import re
 import shutil
 import socket
 import subprocess
-import tarfile
 import threading
-import tomllib
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -22,10 +19,7 @@ from anabranch.diagnose.answer import words
 from anabranch.diagnose.connection import connection_of
 from anabranch.diagnose.host import Host, read
 from conftest import Anabranch
-
-ARCHIVE = Path(__file__).with_name("situations.tar.gz")
-with tarfile.open(ARCHIVE) as names:
-    NAMES = sorted({name.split("/")[0] for name in names.getnames()})
+from diagnose.conftest import NAMES, kept, links, truth
 
 # A cause that cannot be told from the files that are left: the answer says what to take.
 WITHOUT_MEMORY = {"05-sndbuf", "07-slow-path-blocks", "08-loss"}
@@ -39,30 +33,6 @@ FROM_SS_ALONE = {
     "15-policer",
     "21-path-dies",
 }
-
-
-@pytest.fixture(scope="module")
-def situations(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("situations")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
-    return folder
-
-
-def kept(folder: Path, target: Path, pattern: str) -> Path:
-    target.mkdir(exist_ok=True)
-    for file in folder.iterdir():
-        if re.fullmatch(pattern, file.name) and file.suffix != ".toml":
-            (target / file.name).write_bytes(file.read_bytes())
-    return target
-
-
-def truth(folder: Path) -> dict[str, Any]:
-    return tomllib.loads((folder / "truth.toml").read_text())
-
-
-def links(known: dict[str, Any]) -> dict[str, float]:
-    return {link["device"]: link["rate_mbps"] for link in known["link"]}
 
 
 @pytest.mark.parametrize("name", NAMES)

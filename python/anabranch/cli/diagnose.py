@@ -67,6 +67,12 @@ def diagnose_command(
         Path | None,
         typer.Option("--scenario", metavar="FILE", help="Write the network as a scenario."),
     ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--picture", metavar="FILE.svg|png|pdf", help="Draw each path over the samples' time."
+        ),
+    ] = None,
     what_if: Annotated[
         str | None,
         typer.Option(
@@ -129,6 +135,12 @@ def diagnose_command(
             raise ScenarioError(f"{scenario}: exists already: name a new file")
         scenario.write_text(scenario_text(found))
         note(f"{scenario}: the network; try `anabranch compare {scenario} --algorithm cubic,lia`")
+    if picture is not None:
+        from anabranch.diagnose.report import samples
+        from anabranch.figures.diagnosed import write
+
+        caption = f"{found.cause.id}: dots: packets in flight, red where another limit holds a path"
+        write(*samples(found), f"{caption}; dashed: windows and least RTTs", picture)
     changed = _what_if(found, what_if) if what_if else {}
     _answer(found, as_json=as_json, changed=changed)
 

@@ -84,6 +84,15 @@ class Moment:
             return None
         return int(match[1]) / 1e6, int(match[2]) / 1e6 if match[2] else None
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the window is in flight."""
+        in_flight, window = self.number("unacked"), self.number("cwnd")
+        if self.rule in PACED:
+            waits = self.number("notsent") > 2 * self.number("mss")
+            return in_flight >= PACED_WINDOW * window and waits
+        return window > 0 and in_flight >= FULL_WINDOW * window
+
     @cached_property
     def rule(self) -> str:
         """Name of the congestion control."""
@@ -157,26 +166,18 @@ class Path:
         """Whether its own window holds it: always busy, and the window in flight in a sample."""
         if (self.busy_share if self.busy_share is not None else 1.0) < FULL_BUSY:
             return False
-        return any(_is_full(moment) for moment in self.moments)
+        return any(moment.is_full for moment in self.moments)
 
     @cached_property
     def full_moments(self) -> tuple[Moment, ...]:
         """The samples in which the window is in flight."""
-        return tuple(moment for moment in self.moments if _is_full(moment))
+        return tuple(moment for moment in self.moments if moment.is_full)
 
     @cached_property
     def retransmitted_share(self) -> float | None:
         """Share of its bytes sent again between the samples."""
         sent = self.grown("bytes_sent")
         return self.grown("bytes_retrans") / sent if sent > 0 else None
-
-
-def _is_full(moment: Moment) -> bool:
-    in_flight, window = moment.number("unacked"), moment.number("cwnd")
-    if moment.rule in PACED:
-        waits = moment.number("notsent") > 2 * moment.number("mss")
-        return in_flight >= PACED_WINDOW * window and waits
-    return window > 0 and in_flight >= FULL_WINDOW * window
 
 
 @dataclass(frozen=True)

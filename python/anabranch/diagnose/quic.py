@@ -130,7 +130,8 @@ def _metrics(path: _Path, data: Mapping[str, Any], now: float) -> None:
     for name in WINDOWS:
         path.window = float(data[name]) if data.get(name) is not None else path.window
     rtt = data.get("smoothed_rtt", data.get("latest_rtt"))
-    path.rtt = float(rtt) if rtt is not None else path.rtt
+    # Before anything has come back it is a guess.
+    path.rtt = float(rtt) if rtt is not None and path.heard is not None else path.rtt
     if data.get("min_rtt") is not None:
         path.least = float(data["min_rtt"])
     elif rtt is not None and path.heard is not None:

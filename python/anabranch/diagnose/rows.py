@@ -46,6 +46,8 @@ SLOWER = 4.0
 """Below this ratio of RTTs the sum needs four windows of the fast path, which defaults have."""
 EMPTY_QUEUE = 0.25
 """Share of the least RTT: with less queue CUBIC does not fill a link."""
+UNUSUAL = 5
+"""One of so many samples may have more queue, such as those of slow start."""
 SEVERAL_LOSSES = 8
 POLICED_SHARE = 0.03
 POLICED_TIMES = 5.0
@@ -460,7 +462,8 @@ def loss(case: Case) -> Answer:
         if path.last.rule in PACED or not full or not path.window_is_full:
             continue
         queues = [(m.queue_ms or 0.0) / max(m.number("minrtt"), 1e-3) for m in full]
-        if max(queues) >= EMPTY_QUEUE or path.last.retransmitted < SEVERAL_LOSSES:
+        queue = sorted(queues)[-1 - len(queues) // UNUSUAL]
+        if queue >= EMPTY_QUEUE or path.last.retransmitted < SEVERAL_LOSSES:
             continue
         shares = _lost_shares(case, path)
         if shares is None:
@@ -469,7 +472,7 @@ def loss(case: Case) -> Answer:
             )
         early, late = shares
         facts = (
-            Fact("queue", f"{max(queues):.2g}", "of the least RTT, with a full window"),
+            Fact("queue", f"{queue:.2g}", "of the least RTT, with a full window"),
             Fact("sent again", f"{early:.2%} before the first sample, {late:.2%} after it"),
         )
         values = {"path": path.name, "device": path.device or "DEVICE"}
@@ -533,6 +536,8 @@ def shared(case: Case) -> Answer:
             "shared-bottleneck", (Fact("correlation of RTTs", f"{found:.2f}"),), "possible"
         )
     if None not in links and together and together >= 0.9 * sum(r for r in links if r is not None):
+        return None
+    if case.connection.is_logged:
         return None
     command = " and ".join(f"iperf3 -J -c PEER -B {path.address}" for path in case.paths)
     return Missing("shared-bottleneck", command, "what each path has alone (--alone DEVICE=FILE)")
