@@ -122,7 +122,8 @@ def diagnose_command(
 
     links = _numbers(link or [])
     given = {device: Path(file) for device, file in map(_pair, alone or [])}
-    evidence = gather(files, peer or [], given, links)
+    with progress("diagnose") as done:
+        evidence = gather(files, peer or [], given, links, done)
     if redact is not None:
         _redact([*files, *(peer or []), *given.values()], redact)
         return

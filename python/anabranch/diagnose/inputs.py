@@ -2,7 +2,7 @@
 
 import pathlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from anabranch._core import ScenarioError
@@ -76,10 +76,12 @@ def gather(
     peers: Iterable[pathlib.Path] = (),
     alone: Mapping[str, pathlib.Path] | None = None,
     links_mbps: Mapping[str, float] | None = None,
+    done: Callable[[float], None] = lambda _: None,
 ) -> Evidence:
     """Read files and folders. In a folder `peer-*` is of the other end, `alone-DEVICE.json` a path.
 
-    Raises `ScenarioError` for a file that was named and has an unknown format, and OSError.
+    `done` gets the fraction of captures that is read. Raises `ScenarioError` for a file that was
+    named and has an unknown format, and OSError.
     """
     found = Evidence(links_mbps=dict(links_mbps or {}))
     outputs: list[tuple[pathlib.Path, list[Output]]] = []
@@ -96,7 +98,7 @@ def gather(
     for device, file in (alone or {}).items():
         _read_alone(device, file, found, named=True)
     found.samples, found.series = _chosen(outputs)
-    _read_captures(found)
+    _read_captures(found, done)
     if found.logs and found.samples:
         found.skipped += [f"{file.name} (qlog, beside other samples)" for file in found.logs]
     elif found.logs:
@@ -113,14 +115,14 @@ def check_devices(found: Evidence, devices: Iterable[str], paths: Iterable[str |
             raise ScenarioError(f"device {device!r}: {expected_one_of(device, sorted(known))}")
 
 
-def _read_captures(found: Evidence) -> None:
+def _read_captures(found: Evidence, done: Callable[[float], None]) -> None:
     """Captures of one host are read together; samples of ss come first."""
     for host, files in ((found.here, found.captures), (found.peer, found.peer_captures)):
         if not files:
             continue
         of_peer = host is found.peer
         try:
-            said = capture.read(files)
+            said = capture.read(files, done)
         except ScenarioError as error:
             if not found.samples or of_peer:
                 raise

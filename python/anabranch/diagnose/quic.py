@@ -61,6 +61,8 @@ class _Log:
     """A connection."""
 
     paths: dict[str, _Path] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    """Paths that were abandoned; another path has another number."""
     streams: dict[Any, int] = field(default_factory=dict)
     """End of the data of each stream."""
     credit: int | None = None
@@ -110,6 +112,8 @@ class _Log:
             self._permit(frame.get("maximum"), "remote")
         elif kind in ("data_blocked", "stream_data_blocked") and sent:
             self.blocked += 1
+        elif kind == "path_abandon" and "path_id" in frame:
+            self.gone.add(str(frame["path_id"]))
         elif kind in STATUS and "path_id" in frame:
             path = self.paths.setdefault(str(frame["path_id"]), _Path())
             path.backup = ("b" if sent else "B") * STATUS[kind]
@@ -193,6 +197,8 @@ def read(files: Sequence[pathlib.Path]) -> tuple[list[Output], str]:
         for time_ms, states, backups in _thinned(log):
             output = found.setdefault(time_ms, Output(time_ms / 1e3))
             for name, fields in states.items():
+                if name in log.gone and log.gone < log.paths.keys():
+                    continue
                 flags = f"tcp-ulp-mptcp flags:{backups[name]} " if backups[name] else ""
                 text = f"logged group:{number} on:path{name} retrans:0/{fields['retrans']:g} "
                 text += flags + " ".join(f"{key}:{value:g}" for key, value in fields.items())
