@@ -47,9 +47,12 @@ class Diagnosis:
     @property
     def remedy(self) -> tuple[Command, ...]:
         """Commands against it."""
-        if self.connection.is_logged and self.cause.id in REMEDIES:
-            host: HostName = "peer" if self.cause.id == "receive-buffer" else "this host"
-            return (Command(host, _fill(REMEDIES[self.cause.id], self.cause)),)
+        if self.connection.is_logged:
+            at_peer = any(step.host == "peer" for step in self.cause.remedy)
+            words_of = "receive-buffer" if at_peer else self.cause.id
+            if words_of in REMEDIES:
+                host: HostName = "peer" if at_peer else "this host"
+                return (Command(host, _fill(REMEDIES[words_of], self.cause)),)
         if self.cause.remedy:
             return self.cause.remedy
         return (Command("this host", _fill(words()[self.cause.id]["remedy"], self.cause)),)

@@ -241,7 +241,7 @@ def _thinned(log: _Log) -> list[tuple[float, dict[str, dict[str, float]], dict[s
     ends = [one for one, count in zip(log.kept, sent, strict=True) if count < sent[-1]]
     inside = [one for one in inside if not ends or one[0] <= ends[-1][0] + STEP_MS] or log.kept
     first, last = inside[0][0], inside[-1][0]
-    found = {}
+    found: dict[int, None] = {}
     for i in range(SAMPLES + 1):
         at = first + (last - first) * i / SAMPLES
         found[max(n for n, one in enumerate(inside) if one[0] <= at)] = None

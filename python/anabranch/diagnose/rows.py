@@ -402,11 +402,11 @@ def window(case: Case) -> Answer:
     rtts = sorted((case.rtt_ms(path) for path in case.paths), reverse=True)
     if bloat := _bloat(case, slow, BLOAT_MS):
         sure: Confidence = "likely" if exact else "possible"
-        commands = (
-            *bloat.remedy,
-            Command("peer", expect.receive_command(case)),
-        )
-        return Finding("bufferbloat", (*facts, *bloat.facts), sure, slow, bloat.values, commands)
+        # A shorter queue costs goodput: windows, and with them send buffers, stay small.
+        shape = Fact("for the delay alone, at the cost of goodput:", bloat.remedy[0].command)
+        command = Command("peer", expect.receive_command(case))
+        found = (*facts, *bloat.facts, shape)
+        return Finding("bufferbloat", found, sure, slow, bloat.values, (command,))
     held = case.connection.window_bytes
     buffer = {"buffer": f"{held} bytes" if held is not None else "flow control"}
     if len(rtts) > 1 and rtts[0] >= SLOWER * rtts[1] > 0:
