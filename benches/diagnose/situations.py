@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,64 +29,26 @@ PLAIN = "env -u LD_PRELOAD"
 """Takes away what mptcpize adds."""
 SECONDS = 22
 USUAL = "sysctl -qw net.ipv4.tcp_notsent_lowat=4294967295 net.ipv4.tcp_rmem='4096 131072 6291456'"
-BUFFER = "sysctl -qw net.ipv4.tcp_{}='4096 {} {}'"
+BOX = (
+    "nft add table ip box; nft 'add chain ip box c {type filter hook input priority 0;}'; "
+    "nft add rule ip box c ip saddr 10.0.0.2"
+)
 HEAD = ["situation", "links, Mbps/ms", "rule", "diagnosed", "before", "by links",
         "by paths alone", "after"]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Situation:
-    """A network with causes, in the order in which they are found."""
+    """A network of situations.toml."""
 
-    causes: tuple[str, ...]
-    links: tuple[tuple[float, float], ...]
-    """Rate, Mbps, and RTT, ms."""
+    causes: list[str]
+    links: list[list[float]]
     rule: str = "cubic"
-    here: str = ""
-    """Commands at the sender; in `peer` at the receiver."""
-    peer: str = ""
+    here: str = "true"
+    peer: str = "true"
     last: str = ""
-    """Lines of the last link's file."""
     shared: float = 0.0
-    """Rate of a link behind all of them; 0: none."""
     rate: str = ""
-    """Option of the client's rate until the first remedy."""
-
-
-def box(path: int, what: str) -> str:
-    """A box on the way that drops packets of a path, here before the receiver."""
-    return (f"nft add table ip box; nft 'add chain ip box c {{type filter hook input priority 0;}}'"
-            f"; nft add rule ip box c ip saddr 10.0.0.{path + 1} {what} drop")  # fmt: skip
-
-
-SMALL = BUFFER.format("rmem", 131072, 786432)
-BACKUP = f"ip mptcp endpoint change id 2 backup; {BUFFER.format('wmem', 16384, 131072)}"
-ROUTE = ("ip mptcp endpoint flush; ip mptcp endpoint add 10.0.0.2 id 2 subflow;"
-         "ip rule del from 10.0.0.2; ip route flush table 2")  # fmt: skip
-SHAPER = "tc qdisc add dev path0 root tbf rate 12mbit burst 6000 latency 60ms"
-POLICER = box(1, "limit rate over 1875 kbytes/second burst 20 kbytes")
-SITUATIONS = {
-    "three paths, limit 1": Situation(("limits-forbid",), ((25, 20), (12, 45), (8, 30)), "reno",
-        "ip mptcp limits set subflows 1"),
-    "three paths, one slow": Situation(("slow-path-blocks",), ((30, 16), (14, 30), (2, 320)),
-        peer=SMALL),
-    "reno with loss": Situation(("loss",), ((12, 20), (25, 40)), "reno",
-        last="loss.bernoulli = { probability = 0.008 }"),
-    "policer": Situation(("policer",), ((20, 25), (60, 30)), peer=POLICER),
-    "application": Situation(("application",), ((20, 20), (10, 35)), "reno", rate="-b 6M"),
-    "shared by three": Situation(("shared-bottleneck",), ((50, 20), (50, 36), (50, 28)), shared=24),
-    "backup and send buffer": Situation(("backup-flag", "send-buffer"), ((16, 30), (22, 60)), "bbr",
-        BACKUP),
-    "MTU and shaper": Situation(("mtu-black-hole", "own-shaper"), ((30, 24), (10, 40)), here=SHAPER,
-        peer=box(1, "meta length gt 1420")),
-    "route, cubic uncoupled": Situation(("wrong-route",), ((18, 30), (9, 60)), here=ROUTE),
-    "receive buffer, unequal RTTs": Situation(("slow-path-blocks",), ((40, 15), (12, 90)),
-        peer=BUFFER.format("rmem", 131072, 393216)),
-    "no endpoint and loss": Situation(("no-endpoint", "loss"), ((12, 50), (22, 30)),
-        here="ip mptcp endpoint flush", last="loss.bernoulli = { probability = 0.005 }"),
-    "queue and receive buffer": Situation(("bufferbloat",), ((25, 20), (4, 30)), peer=SMALL,
-        last="queue.drop_tail = { packets = 300 }"),
-}  # fmt: skip
 
 
 def scenario(one: Situation) -> str:
@@ -149,11 +112,11 @@ def rows(name: str, one: Situation, folder: Path) -> Iterator[list[str]]:
     folder.mkdir(parents=True)
     file = folder / "network.toml"
     file.write_text(scenario(one))
-    server = f"{USUAL}; {one.peer or 'true'}; iperf3 -s -p 5202 >/dev/null & iperf3 -s >/dev/null"
+    server = f"{USUAL}; {one.peer.replace('BOX', BOX)}; iperf3 -s -p 5202 >/dev/null & iperf3 -s >/dev/null"
     lab = subprocess.Popen(words(file, "server", server))
     try:
         time.sleep(1.5)
-        here = f"{setup(one, f'congctl {one.rule}')}; {one.here or 'true'}"
+        here = f"{setup(one, f'congctl {one.rule}')}; {one.here}"
         subprocess.run(words(file, "user", here), check=True)
         before = collect(one, file, folder / "0", one.rate)
         links = ",".join(f"path{i}={rate}" for i, (rate, _) in enumerate(one.links))
@@ -182,8 +145,11 @@ def main(folder: str, *names: str) -> None:
     """Prints the table."""
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(HEAD)
-    for name in names or SITUATIONS:
-        for row in rows(name, SITUATIONS[name], Path(folder).resolve() / name.replace(" ", "-")):
+    situations = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+    for name in names or situations:
+        for row in rows(
+            name, Situation(**situations[name]), Path(folder).resolve() / name.replace(" ", "-")
+        ):
             table.writerow(row)
             sys.stdout.flush()
 

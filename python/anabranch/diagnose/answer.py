@@ -48,10 +48,11 @@ class Diagnosis:
     def remedy(self) -> tuple[Command, ...]:
         """Commands against it."""
         if self.connection.is_logged:
-            at_peer = any(step.host == "peer" for step in self.cause.remedy)
-            words_of = "receive-buffer" if at_peer else self.cause.id
+            # A queue that fills the window is mended by the window.
+            held = self.cause.id == "bufferbloat" and self.cause.remedy[0].host == "peer"
+            words_of = "receive-buffer" if held else self.cause.id
             if words_of in REMEDIES:
-                host: HostName = "peer" if at_peer else "this host"
+                host: HostName = "peer" if words_of == "receive-buffer" else "this host"
                 return (Command(host, _fill(REMEDIES[words_of], self.cause)),)
         if self.cause.remedy:
             return self.cause.remedy
