@@ -90,7 +90,7 @@ def collect(one: Situation, file: Path, folder: Path, rate: str) -> float:
 
 
 def expected(folder: Path, *options: str) -> tuple[dict[str, Any], str]:
-    """What diagnose answers, and the goodput that it expects."""
+    """Answer of diagnose, and the goodput that it expects."""
     done = subprocess.run([*DIAGNOSE, folder, "--json", *options], stdout=subprocess.PIPE)
     found = json.loads(done.stdout)
     mbps, source = found["remedy"][0]["expected_mbps"], found["remedy"][0]["from"]
@@ -112,7 +112,8 @@ def rows(name: str, one: Situation, folder: Path) -> Iterator[list[str]]:
     folder.mkdir(parents=True)
     file = folder / "network.toml"
     file.write_text(scenario(one))
-    server = f"{USUAL}; {one.peer.replace('BOX', BOX)}; iperf3 -s -p 5202 >/dev/null & iperf3 -s >/dev/null"
+    servers = "iperf3 -s -p 5202 >/dev/null & iperf3 -s >/dev/null"
+    server = f"{USUAL}; {one.peer.replace('BOX', BOX)}; {servers}"
     lab = subprocess.Popen(words(file, "server", server))
     try:
         time.sleep(1.5)
@@ -147,9 +148,8 @@ def main(folder: str, *names: str) -> None:
     table.writerow(HEAD)
     situations = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
     for name in names or situations:
-        for row in rows(
-            name, Situation(**situations[name]), Path(folder).resolve() / name.replace(" ", "-")
-        ):
+        place = Path(folder).resolve() / name.replace(" ", "-")
+        for row in rows(name, Situation(**situations[name]), place):
             table.writerow(row)
             sys.stdout.flush()
 

@@ -92,7 +92,7 @@ class Case:
 
     @property
     def retake(self) -> str:
-        """What to take again."""
+        """Files to take again."""
         return RETAKE if self.connection.is_logged else SAMPLES
 
     def endpoint_id(self, path: Path) -> str:

@@ -12,7 +12,7 @@ from anabranch.scenario import ScenarioError
 
 FORMATS = ("svg", "png", "pdf")
 WINDOW, OTHER = colours("olia", "lia")
-"""Of samples in which a path's own window holds it, and of others."""
+"""Colours of samples in which a path's own window holds it, and of others."""
 
 
 def write(paths: pd.DataFrame, totals: pd.DataFrame, caption: str, file: Path) -> None:

@@ -22,7 +22,7 @@ MAGIC = (PCAPNG, *PCAP)
 SAMPLES = 20
 LARGE_BYTES = 10_000_000
 SPARSELY = 16
-"""Of a large file one of so many packets is read first, to know when data is sent."""
+"""Packets of a large file of which one is read first, to know when data is sent."""
 TIMEOUT_NS = 200_000_000
 """Least retransmission timeout of Linux."""
 SILENT_ACKS = 4
