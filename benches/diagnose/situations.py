@@ -28,6 +28,7 @@ SERVER = "10.255.255.254"
 PLAIN = "env -u LD_PRELOAD"
 """Takes away what mptcpize adds."""
 SECONDS = 22
+SERVERS = "iperf3 -s -p 5202 >/dev/null & iperf3 -s >/dev/null"
 USUAL = "sysctl -qw net.ipv4.tcp_notsent_lowat=4294967295 net.ipv4.tcp_rmem='4096 131072 6291456'"
 BOX = (
     "nft add table ip box; nft 'add chain ip box c {type filter hook input priority 0;}'; "
@@ -112,8 +113,7 @@ def rows(name: str, one: Situation, folder: Path) -> Iterator[list[str]]:
     folder.mkdir(parents=True)
     file = folder / "network.toml"
     file.write_text(scenario(one))
-    servers = "iperf3 -s -p 5202 >/dev/null & iperf3 -s >/dev/null"
-    server = f"{USUAL}; {one.peer.replace('BOX', BOX)}; {servers}"
+    server = f"{USUAL}; {one.peer.replace('BOX', BOX)}; {SERVERS}"
     lab = subprocess.Popen(words(file, "server", server))
     try:
         time.sleep(1.5)

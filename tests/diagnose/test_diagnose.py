@@ -103,14 +103,6 @@ def test_hexadecimal_and_decimal_sequence_numbers_are_the_same(situations: Path)
     assert 0 < old.outstanding_bytes[0] < 2**21
 
 
-def test_one_line_outputs_are_read(situations: Path, tmp_path: Path) -> None:
-    folder = kept(situations / "06-rcvbuf", tmp_path / "all", r"(?!ss).*")
-    for file in ("ssm-1.txt", "ssm-2.txt"):
-        text = (situations / "06-rcvbuf" / file).read_text()
-        (folder / file).write_text(re.sub(r"\n\t", " ", text))
-    assert diagnose(gather([folder])).cause.id == "receive-buffer"
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_one_sample_names_no_wrong_cause(situations: Path, tmp_path: Path, name: str) -> None:
     folder = kept(situations / name, tmp_path / name, r"(?!ss-|ssm-2|series|ip-link).*")
@@ -182,14 +174,6 @@ def test_rates_of_shapers_are_read_in_every_unit(rate: str, mbps: float) -> None
     read(f"qdisc tbf 803e: dev wan1 root refcnt 2 rate {rate} burst 6000b lat 80ms \n", host)
     assert host.shapers is not None
     assert host.shapers["wan1"].rate_mbps == pytest.approx(mbps)
-
-
-@pytest.mark.parametrize("data", [b"\x0a\x0d\x0d\x0a1234", b"not known", b"", b"\x1f\x8b1234"])
-def test_an_unknown_file_is_refused_with_what_is_expected(tmp_path: Path, data: bytes) -> None:
-    file = tmp_path / "file"
-    file.write_bytes(data)
-    with pytest.raises(ScenarioError, match=r"file: .*ss -tinmM"):
-        gather([file])
 
 
 def test_every_cause_has_a_sentence_and_a_remedy(situations: Path) -> None:

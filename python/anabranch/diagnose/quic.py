@@ -6,7 +6,6 @@ but neither the rule nor what waits to be sent.
 
 import pathlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from anabranch._core import ScenarioError
@@ -27,77 +26,54 @@ REMEDIES = {
     "slow-path-blocks": "send PATH_STATUS_BACKUP for {slow}, or raise the receiver's flow control",
 }
 """Remedies of causes whose remedy in causes.toml is about TCP."""
-STATUS = {
-    "path_status_backup": True,
-    "path_standby": True,
-    "path_status_available": False,
-    "path_available": False,
-}
+STATUS = {"path_status_backup": True, "path_standby": True,
+          "path_status_available": False, "path_available": False}  # fmt: skip
+COUNTERS = ("bytes_sent", "bytes_retrans", "retrans", "bytes_received", "busy", "mss", "unacked")
+
+Fields = dict[str, float]
+"""Numbers of a path by the names of ss, and `window`, `in_flight`, `heard` and `since`."""
 
 
-@dataclass
-class _Path:
-    """State of a path so far; times in ms, sizes in bytes."""
-
-    sent: int = 0
-    lost: int = 0
-    losses: int = 0
-    received: int = 0
-    largest: int = 0
-    in_flight: float = 0.0
-    packets: float | None = None
-    window: float | None = None
-    rtt: float | None = None
-    least: float | None = None
-    timeouts: float = 0.0
-    heard: float | None = None
-    busy: float = 0.0
-    since: float | None = None
-    backup: str = ""
-
-
-@dataclass
 class _Log:
-    """A connection."""
+    """A connection so far."""
 
-    paths: dict[str, _Path] = field(default_factory=dict)
-    gone: set[str] = field(default_factory=set)
-    """Paths that were abandoned; another path has another number."""
-    streams: dict[Any, int] = field(default_factory=dict)
-    """End of the data of each stream."""
-    credit: int | None = None
-    """Data that the peer permits."""
-    blocked: int = 0
-    """Frames that say that flow control does not permit more."""
-    kept: list[tuple[float, dict[str, dict[str, float]], dict[str, str]]] = field(
-        default_factory=list
-    )
+    def __init__(self) -> None:
+        self.paths: dict[str, Fields] = {}
+        self.backups: dict[str, str] = {}
+        self.gone: set[str] = set()
+        """Paths that were abandoned; another path has another number."""
+        self.streams: dict[Any, int] = {}
+        """End of the data of each stream."""
+        self.credit: int | None = None
+        """Data that the peer permits."""
+        self.blocked = 0
+        """Frames that say that flow control does not permit more."""
+        self.kept: list[tuple[float, dict[str, Fields], dict[str, str]]] = []
 
     def take(self, event: Event) -> None:
         """An event."""
-        data, now = event.data, event.time_ms
-        if event.name == "parameters_set":
-            self._permit(data.get("initial_max_data"), data.get("initiator", data.get("owner")))
-            return
+        data = event.data
+        if event.name == "parameters_set" and data.get("initiator", data.get("owner")) == "remote":
+            self._permit(data.get("initial_max_data"))
         if event.name not in (METRICS, "packet_sent", "packet_received", "packet_lost"):
             return
-        path = self.paths.setdefault(event.path or "0", _Path())
+        path = self.paths.setdefault(event.path or "0", dict.fromkeys(COUNTERS, 0.0))
         if event.name == METRICS:
-            _metrics(path, data, now)
+            _metrics(path, data, event.time_ms)
         elif event.name == "packet_lost":
-            path.lost += (size_of(data) or path.largest) * lost_packets(data)
-            path.losses += lost_packets(data)
+            path["bytes_retrans"] += (size_of(data) or path["mss"]) * lost_packets(data)
+            path["retrans"] += lost_packets(data)
         elif event.name == "packet_sent":
-            path.sent += size_of(data)
-            path.largest = max(path.largest, size_of(data))
+            path["bytes_sent"] += size_of(data)
+            path["mss"] = max(path["mss"], size_of(data))
         else:
-            path.received += size_of(data)
-            path.heard = now
+            path["bytes_received"] += size_of(data)
+            path["heard"] = event.time_ms
         for frame in data.get("frames") or ():
             self._frame(frame, sent=event.name == "packet_sent")
 
-    def _permit(self, most: Any, whose: Any) -> None:
-        if most is not None and whose in ("remote", "peer"):
+    def _permit(self, most: Any) -> None:
+        if most is not None:
             self.credit = max(self.credit or 0, int(most))
 
     def _frame(self, frame: Mapping[str, Any], *, sent: bool) -> None:
@@ -105,117 +81,94 @@ class _Log:
         if kind == "stream" and sent:
             raw = frame.get("raw") or {}
             length = frame.get("length", raw.get("payload_length", raw.get("length", 0)))
-            end = int(frame.get("offset", 0)) + int(length)
-            stream = frame.get("stream_id")
+            end, stream = int(frame.get("offset", 0)) + int(length), frame.get("stream_id")
             self.streams[stream] = max(end, self.streams.get(stream, 0))
         elif kind == "max_data" and not sent:
-            self._permit(frame.get("maximum"), "remote")
+            self._permit(frame.get("maximum"))
         elif kind in ("data_blocked", "stream_data_blocked") and sent:
             self.blocked += 1
         elif kind == "path_abandon" and "path_id" in frame:
             self.gone.add(str(frame["path_id"]))
         elif kind in STATUS and "path_id" in frame:
-            path = self.paths.setdefault(str(frame["path_id"]), _Path())
-            path.backup = ("b" if sent else "B") * STATUS[kind]
+            self.backups[str(frame["path_id"])] = ("b" if sent else "B") * STATUS[kind]
 
     def keep(self, now: float) -> None:
         """Note the state of all paths."""
-        left = None if self.credit is None else self.credit - sum(self.streams.values())
-        states = {name: _fields(path, now) for name, path in self.paths.items()}
-        for fields in states.values():
-            fields["blocked"] = self.blocked
-            if left is not None:
-                fields["credit"] = left
-        backups = {name: path.backup for name, path in self.paths.items()}
-        self.kept.append((now, states, backups))
+        states = {name: _state(path, now) for name, path in self.paths.items()}
+        for state in states.values():
+            state["blocked"] = self.blocked
+            if self.credit is not None:
+                state["credit"] = self.credit - sum(self.streams.values())
+        self.kept.append((now, states, dict(self.backups)))
+
+    def total(self, name: str) -> float:
+        """Sum of a counter over the paths."""
+        return sum(path[name] for path in self.paths.values())
 
 
-def _metrics(path: _Path, data: Mapping[str, Any], now: float) -> None:
-    for name in WINDOWS:
-        path.window = float(data[name]) if data.get(name) is not None else path.window
+def _metrics(path: Fields, data: Mapping[str, Any], now: float) -> None:
+    window = next((data[name] for name in WINDOWS if data.get(name) is not None), None)
     rtt = data.get("smoothed_rtt", data.get("latest_rtt"))
-    # Before anything has come back it is a guess.
-    path.rtt = float(rtt) if rtt is not None and path.heard is not None else path.rtt
-    if data.get("min_rtt") is not None:
-        path.least = float(data["min_rtt"])
-    elif rtt is not None and path.heard is not None:
-        path.least = min(float(rtt), path.least or float(rtt))
-    path.timeouts = float(data.get("pto_count") or 0) if "pto_count" in data else path.timeouts
-    if data.get("packets_in_flight") is not None:
-        path.packets = float(data["packets_in_flight"])
-    if data.get("bytes_in_flight") is not None:
-        path.in_flight = float(data["bytes_in_flight"])
-    elif "packets_in_flight" in data and not path.window:
-        path.in_flight = path.packets or 0.0
-    if path.in_flight and path.since is None:
-        path.since = now
-    elif not path.in_flight and path.since is not None:
-        path.busy += now - path.since
-        path.since = None
+    found = {"window": window, "backoff": data.get("pto_count"), "in_flight":
+             data.get("bytes_in_flight")}  # fmt: skip
+    if "heard" in path:  # before anything has come back an RTT is a guess
+        least = data.get("min_rtt")
+        found |= {"rtt": rtt, "minrtt": least}
+        if least is None and rtt is not None:
+            found["minrtt"] = min(float(rtt), path.get("minrtt", float(rtt)))
+    path |= {name: float(value) for name, value in found.items() if value is not None}
+    if path.get("in_flight"):
+        path.setdefault("since", now)
+    elif "since" in path:
+        path["busy"] += now - path.pop("since")
 
 
-def _fields(path: _Path, now: float) -> dict[str, float]:
-    size = path.largest or 1
-    fields = {
-        "mss": path.largest,
-        "unacked": path.in_flight / size,
-        "backoff": path.timeouts,
-        "bytes_sent": path.sent,
-        "bytes_retrans": path.lost,
-        "retrans": path.losses,
-        "bytes_acked": max(0.0, path.sent - path.lost - path.in_flight),
-        "bytes_received": path.received,
-        "busy": path.busy + (now - path.since if path.since is not None else 0.0),
-    }
-    if path.window is not None:
-        fields["cwnd"] = path.window / size
-    if path.rtt is not None and path.heard is not None:
-        fields |= {"rtt": path.rtt, "minrtt": path.least or path.rtt}
-    if path.heard is not None:
-        fields["lastack"] = now - path.heard
-    return fields
+def _state(path: Fields, now: float) -> Fields:
+    state, size = dict(path), path["mss"] or 1.0
+    state["unacked"] = path.get("in_flight", 0.0) / size
+    lost = path["bytes_retrans"] + path.get("in_flight", 0.0)
+    state["bytes_acked"] = max(0.0, path["bytes_sent"] - lost)
+    state["busy"] += now - path.get("since", now)
+    if "window" in path:
+        state["cwnd"] = path["window"] / size
+    if "heard" in path:
+        state["lastack"] = now - path["heard"]
+    return state
 
 
 def is_qlog(data: bytes) -> bool:
     """Whether a file begins as one."""
-    begin = data[:4096]
-    return begin[:1] == b"\x1e" or any(
-        name in begin for name in (b'"qlog_version"', b'"qlog_format"', b'"file_schema"')
-    )
+    names = (b'"qlog_version"', b'"qlog_format"', b'"file_schema"')
+    return data[:1] == b"\x1e" or any(name in data[:4096] for name in names)
 
 
 def read(files: Sequence[pathlib.Path]) -> tuple[list[Output], str]:
     """Samples of the connections of files, and what was read. Raises `ScenarioError`, OSError."""
-    logs = [(file, log) for file in files for log in _logs(file)]
-    moved = [(file, log) for file, log in logs if any(p.sent for p in log.paths.values())]
-    if not moved:
+    logs = [log for file in files for log in _logs(file)]
+    if not any(log.total("bytes_sent") for log in logs):
         raise ScenarioError(f"{files[0]}: a qlog without packets that were sent: take {RETAKE}")
     # The logs of both ends may be together: that of the sender says more.
-    sends = [log for _, log in moved if _total(log, "sent") > _total(log, "received")]
+    sends = [log for log in logs if log.total("bytes_sent") > log.total("bytes_received")]
     found: dict[float, Output] = {}
-    for number, log in enumerate(sends or [log for _, log in moved]):
+    for number, log in enumerate(sends or logs):
         for time_ms, states, backups in _thinned(log):
-            output = found.setdefault(time_ms, Output(time_ms / 1e3))
+            sockets = found.setdefault(time_ms, Output(time_ms / 1e3)).sockets
             for name, fields in states.items():
                 if name in log.gone and log.gone < log.paths.keys():
                     continue
-                flags = f"tcp-ulp-mptcp flags:{backups[name]} " if backups[name] else ""
                 text = f"logged group:{number} on:path{name} retrans:0/{fields['retrans']:g} "
-                text += flags + " ".join(f"{key}:{value:g}" for key, value in fields.items())
+                text += f"tcp-ulp-mptcp flags:{backups[name]} " if backups.get(name) else ""
+                text += " ".join(f"{key}:{value:g}" for key, value in fields.items())
                 local, remote = f"path{name}:{number}", f"peer:{number}"
-                output.sockets[local, remote] = Socket(local, remote, text, fields, "ESTAB")
+                sockets[local, remote] = Socket(local, remote, text, fields, "ESTAB")
     left = f"; {len(logs) - len(sends)} of receivers left out" if 0 < len(sends) < len(logs) else ""
-    outputs = [found[time_ms] for time_ms in sorted(found)]
-    return outputs, f"qlog of {len(logs)} connection{'s' * (len(logs) > 1)}{left}"
-
-
-def _total(log: _Log, name: str) -> int:
-    return sum(getattr(path, name) for path in log.paths.values())
+    said = f"qlog of {len(logs)} connection{'s' * (len(logs) > 1)}{left}"
+    return [found[time_ms] for time_ms in sorted(found)], said
 
 
 def _logs(file: pathlib.Path) -> list[_Log]:
     found = []
-    for trace in opened(file, _says_nothing):
+    for trace in opened(file, lambda record: "timer_updated" in record):
         log, step, last = _Log(), STEP_MS, 0.0
         for event in trace.events:
             with of_event(event.place):
@@ -230,19 +183,10 @@ def _logs(file: pathlib.Path) -> list[_Log]:
     return found
 
 
-def _says_nothing(record: str) -> bool:
-    return "timer_updated" in record
-
-
-def _thinned(log: _Log) -> list[tuple[float, dict[str, dict[str, float]], dict[str, str]]]:
-    """States at equal distances while data is sent."""
-    sent = [sum(fields["bytes_sent"] for fields in states.values()) for _, states, _ in log.kept]
-    inside = [one for one, count in zip(log.kept, sent, strict=True) if count > 0]
-    ends = [one for one, count in zip(log.kept, sent, strict=True) if count < sent[-1]]
-    inside = [one for one in inside if not ends or one[0] <= ends[-1][0] + STEP_MS] or log.kept
-    first, last = inside[0][0], inside[-1][0]
-    found: dict[int, None] = {}
-    for i in range(SAMPLES + 1):
-        at = first + (last - first) * i / SAMPLES
-        found[max(n for n, one in enumerate(inside) if one[0] <= at)] = None
-    return [inside[n] for n in found]
+def _thinned(log: _Log) -> list[tuple[float, dict[str, Fields], dict[str, str]]]:
+    """States at equal distances from the first data to the last."""
+    sent = [sum(state["bytes_sent"] for state in states.values()) for _, states, _ in log.kept]
+    first = next((i for i, count in enumerate(sent) if count), 0)
+    last = sent.index(sent[-1])
+    numbers = {first + (last - first) * i // SAMPLES for i in range(SAMPLES + 1)}
+    return [log.kept[i] for i in sorted(numbers)]
