@@ -25,8 +25,6 @@ from typing import Any
 LAB = os.environ.get("ANABRANCH_LAB", "anabranch-lab")
 DIAGNOSE = [sys.executable, "-m", "anabranch", "diagnose"]
 SERVER = "10.255.255.254"
-PLAIN = "env -u LD_PRELOAD"
-"""Takes away what mptcpize adds."""
 SECONDS = 22
 SERVERS = "iperf3 -s -p 5202 >/dev/null & iperf3 -s >/dev/null"
 USUAL = "sysctl -qw net.ipv4.tcp_notsent_lowat=4294967295 net.ipv4.tcp_rmem='4096 131072 6291456'"
@@ -34,13 +32,12 @@ BOX = (
     "nft add table ip box; nft 'add chain ip box c {type filter hook input priority 0;}'; "
     "nft add rule ip box c ip saddr 10.0.0.2"
 )
-HEAD = ["situation", "links, Mbps/ms", "rule", "diagnosed", "before", "by links",
-        "by paths alone", "after"]  # fmt: skip
+HEAD = "situation; links, Mbps/ms; rule; diagnosed; before; by links; by paths alone; after"
 
 
 @dataclass(frozen=True)
 class Situation:
-    """A network of situations.toml."""
+    """A network of situations.toml, which explains the keys."""
 
     causes: list[str]
     links: list[list[float]]
@@ -68,7 +65,7 @@ def scenario(one: Situation) -> str:
 
 
 def words(file: Path, host: str, command: str) -> list[str]:
-    """A command in a host of the lab, as a program and its arguments."""
+    """Arguments that run a command in a host of the lab."""
     return [LAB, "exec", str(file), host, "--", "sh", "-c", command]
 
 
@@ -76,7 +73,8 @@ def collect(one: Situation, file: Path, folder: Path, rate: str) -> float:
     """Each path alone, then a transfer that is watched at both ends; goodput, Mbps."""
     folder.mkdir()
     for i in range(len(one.links)):
-        alone = f"{PLAIN} iperf3 -J -t 5 -c {SERVER} -p 5202 -B 10.0.0.{i + 1}"
+        # Without the library of mptcpize.
+        alone = f"env -u LD_PRELOAD iperf3 -J -t 5 -c {SERVER} -p 5202 -B 10.0.0.{i + 1}"
         subprocess.run(words(file, "user", f"{alone} >{folder}/alone-path{i}.json"), check=False)
     test = f"iperf3 {rate} -J -t {SECONDS} -c {SERVER} >{folder}/iperf3.json"
     running = [subprocess.Popen(words(file, "user", test))]
@@ -132,10 +130,10 @@ def rows(name: str, one: Situation, folder: Path) -> Iterator[list[str]]:
                 if step["command"].startswith(("ip ", "tc ", "sysctl ")):
                     subprocess.run(words(file, host, f"{command} >&2"), check=True)
             after = collect(one, file, folder / str(i + 1), "")
-            said = found["cause"]["id"]
-            yield [name, ", ".join(f"{r}/{t}" for r, t in one.links), one.rule,
-                   said if said == cause else f"{said}, not {cause}", f"{before:.1f}",
-                   by_links, by_paths, f"{after:.1f}"]  # fmt: skip
+            said = found["cause"]["id"] + f", not {cause}" * (found["cause"]["id"] != cause)
+            shown = ", ".join(f"{rate}/{rtt}" for rate, rtt in one.links)
+            numbers = (f"{before:.1f}", by_links, by_paths, f"{after:.1f}")
+            yield [name, shown, one.rule, said, *numbers]
             before = after
     finally:
         lab.terminate()
@@ -145,7 +143,7 @@ def rows(name: str, one: Situation, folder: Path) -> Iterator[list[str]]:
 def main(folder: str, *names: str) -> None:
     """Prints the table."""
     table = csv.writer(sys.stdout, lineterminator="\n")
-    table.writerow(HEAD)
+    table.writerow(HEAD.split("; "))
     situations = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
     for name in names or situations:
         place = Path(folder).resolve() / name.replace(" ", "-")
