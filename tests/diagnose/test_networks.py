@@ -123,6 +123,20 @@ def test_what_is_expected_has_the_other_limits(situations: Path, tmp_path: Path)
     assert found.expected.mbps == pytest.approx(7.3 + 6.1, rel=0.03)
 
 
+def test_a_backup_without_a_rule_has_the_wrong_route_too(situations: Path, tmp_path: Path) -> None:
+    def edit(name: str, text: str) -> str:
+        text = text.replace("10.77.1.2%wan1:", "10.77.1.2:")
+        return re.sub(r".*from 10.77.1.2 .*\n", "", text) if name == "ip-route.txt" else text
+
+    folder = situations / "09-backup"
+    found = asked(folder, tmp_path / "a", edit, links(truth(folder)))
+    assert found.cause.id == "backup-flag"
+    assert "wrong-route" in [one.id for one in found.also]
+    assert found.expected is not None
+    # The backup shares the first link, of 12 Mbps, until it has a route of its own.
+    assert found.expected.mbps == pytest.approx(0.95 * 12, rel=0.02)
+
+
 def test_a_path_alone_that_has_less_than_its_contract_counts(
     situations: Path, tmp_path: Path
 ) -> None:

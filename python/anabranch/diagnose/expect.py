@@ -26,8 +26,9 @@ ALONE_TOO = frozenset(
 )
 """Causes that hold for one path alone, so that its goodput alone is no expectation."""
 HOLDS = frozenset(
-    {"backup-flag", "loss", "mtu-black-hole", "own-shaper", "pacing", "path-dead", "policer"}
-)
+    {"backup-flag", "loss", "mtu-black-hole", "own-shaper", "pacing", "path-dead", "policer",
+     "wrong-route"}
+)  # fmt: skip
 """Causes that hold one path at its rate now, if another cause is mended."""
 SENT_SHARE = 0.7
 """Payload under way in a full send buffer: a writer is woken at a third free."""
@@ -75,7 +76,7 @@ def expected(case: Case, finding: Finding, also: Sequence[Finding] = ()) -> Expe
     if finding.id in AS_NOW or (finding.id == "bufferbloat" and not case.starved):
         return Expected(now, "as now") if now is not None else None
     left = {finding.path.device} if finding.id == "slow-path-blocks" and finding.path else set()
-    held = [one.path for one in also if one.id in HOLDS and one.path is not finding.path]
+    held = [one.path for one in also if one.id in HOLDS]
     share = MULTIPATH_SHARE if len(case.paths) > 1 or finding.id != "none" else TCP_SHARE
     alone = case.evidence.alone_mbps
     devices = {path.device for path in case.paths}
