@@ -137,6 +137,19 @@ def test_a_backup_without_a_rule_has_the_wrong_route_too(situations: Path, tmp_p
     assert found.expected.mbps == pytest.approx(0.95 * 12, rel=0.02)
 
 
+def test_a_backup_whose_use_would_cost_goodput_is_meant(situations: Path, tmp_path: Path) -> None:
+    def edit(name: str, text: str) -> str:
+        # 0.6 of 40 kB in the 30 ms of a path are 6.4 Mbps; there are 11.3 now.
+        if name == "peer-sysctl.txt":
+            return re.sub(r"(tcp_rmem = 4096\s+131072)\s+\d+", r"\1 40000", text)
+        return text
+
+    folder = situations / "09-backup"
+    found = asked(folder, tmp_path / "a", edit, links(truth(folder)))
+    assert found.cause.id == "none"
+    assert len(found.connection.paths) == 2
+
+
 def test_a_path_alone_that_has_less_than_its_contract_counts(
     situations: Path, tmp_path: Path
 ) -> None:

@@ -1,18 +1,19 @@
 """The answer: the cause of what limits a connection, or what is needed to tell it."""
 
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
 from anabranch._core import ScenarioError
 from anabranch.diagnose import expect
-from anabranch.diagnose.case import Case, Command, Fact, Finding, HostName, Missing
-from anabranch.diagnose.connection import Connection, connection_of
+from anabranch.diagnose.case import Answer, Case, Command, Fact, Finding, HostName, Missing
+from anabranch.diagnose.connection import Connection, Path, connection_of
 from anabranch.diagnose.expect import Expected
 from anabranch.diagnose.inputs import EXPECTED, Evidence
 from anabranch.diagnose.quic import REMEDIES
-from anabranch.diagnose.rows import QUIC_ROWS, ROWS
+from anabranch.diagnose.rows import QUIC_ROWS, ROWS, backup
 
 
 @cache
@@ -75,14 +76,12 @@ def diagnose(evidence: Evidence, peer: str = "") -> Diagnosis:
         where = f" to {peer}" if peer else ""
         raise ScenarioError(f"no TCP connection{where} in these files: {EXPECTED}")
     case = Case(evidence, connection)
-    answers: list[Finding | Missing] = []
-    for row in QUIC_ROWS if connection.is_logged else ROWS:
-        answer = row(case)
-        if answer is None:
-            continue
-        answers.append(answer)
-        if isinstance(answer, Missing) and answer.cause == "any":
-            break
+    rows = QUIC_ROWS if connection.is_logged else ROWS
+    answers = _asked(case, rows)
+    while (meant := _meant_backup(case, answers)) is not None:
+        used = tuple(path for path in case.connection.paths if path is not meant)
+        case = Case(evidence, replace(connection, paths=used))
+        answers = _asked(case, rows[rows.index(backup) :])
     fired = [answer for answer in answers if isinstance(answer, Finding)]
     missing = [answer for answer in answers if isinstance(answer, Missing)]
     # A row that cannot be asked hides those after it. Whether a bottleneck is shared does not: a
@@ -109,6 +108,26 @@ def diagnose(evidence: Evidence, peer: str = "") -> Diagnosis:
     return Diagnosis(
         evidence, connection, cause, also, tuple(missing), expect.expected(case, cause, also)
     )
+
+
+def _asked(case: Case, rows: Sequence[Callable[[Case], Answer]]) -> list[Finding | Missing]:
+    answers: list[Finding | Missing] = []
+    for row in rows:
+        if (answer := row(case)) is not None:
+            answers.append(answer)
+            if isinstance(answer, Missing) and answer.cause == "any":
+                break
+    return answers
+
+
+def _meant_backup(case: Case, answers: Sequence[Finding | Missing]) -> Path | None:
+    """A backup whose use would leave less than there is without it."""
+    first = next(iter(answers), None)
+    if not isinstance(first, Finding) or first.id != "backup-flag" or len(case.paths) < 2:
+        return None
+    also = [one for one in answers[1:] if isinstance(one, Finding)]
+    then, now = expect.expected(case, first, also), case.connection.goodput_mbps
+    return first.path if then and not then.at_least and now and then.mbps < now else None
 
 
 def _idle(case: Case) -> tuple[Fact, ...]:
