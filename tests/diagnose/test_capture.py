@@ -386,3 +386,22 @@ def test_real_captures_have_the_cause(tmp_path: Path) -> None:
     found = diagnose(gather([tmp_path / "18-add-addr.pcapng", limits]))
     assert found.cause.id == "add-addr-not-accepted"
     assert "ADD_ADDR" in found.evidence.read[-1].format
+
+
+def test_a_large_capture_has_the_answer_of_a_small_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When data is sent is found from few of its packets; what is read is reported."""
+    talk = Talk()
+    talk.open_first()
+    talk.join()
+    file = written(tmp_path, steady(talk), snap=160)
+    right = numbers(diagnose(gather([file])))
+    monkeypatch.setattr("anabranch.readers.capture.LARGE_BYTES", 1000)
+    done: list[float] = []
+    found = numbers(diagnose(gather([file], done=done.append)))
+    for one, other in zip(found, right, strict=True):
+        assert one[1] == pytest.approx(other[1], rel=0.03)
+        assert (one[0], *one[2:6]) == (other[0], *other[2:6])
+    assert done == sorted(done)
+    assert 0 <= done[-1] <= 1

@@ -5,14 +5,11 @@ import re
 import shutil
 import socket
 import subprocess
-import tarfile
 import threading
-import tomllib
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -22,10 +19,7 @@ from anabranch.diagnose.answer import words
 from anabranch.diagnose.connection import connection_of
 from anabranch.diagnose.host import Host, read
 from conftest import Anabranch
-
-ARCHIVE = Path(__file__).with_name("situations.tar.gz")
-with tarfile.open(ARCHIVE) as names:
-    NAMES = sorted({name.split("/")[0] for name in names.getnames()})
+from diagnose.conftest import NAMES, kept, links, truth
 
 # A cause that cannot be told from the files that are left: the answer says what to take.
 WITHOUT_MEMORY = {"05-sndbuf", "07-slow-path-blocks", "08-loss"}
@@ -39,30 +33,6 @@ FROM_SS_ALONE = {
     "15-policer",
     "21-path-dies",
 }
-
-
-@pytest.fixture(scope="module")
-def situations(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("situations")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
-    return folder
-
-
-def kept(folder: Path, target: Path, pattern: str) -> Path:
-    target.mkdir(exist_ok=True)
-    for file in folder.iterdir():
-        if re.fullmatch(pattern, file.name) and file.suffix != ".toml":
-            (target / file.name).write_bytes(file.read_bytes())
-    return target
-
-
-def truth(folder: Path) -> dict[str, Any]:
-    return tomllib.loads((folder / "truth.toml").read_text())
-
-
-def links(known: dict[str, Any]) -> dict[str, float]:
-    return {link["device"]: link["rate_mbps"] for link in known["link"]}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -131,14 +101,6 @@ def test_hexadecimal_and_decimal_sequence_numbers_are_the_same(situations: Path)
     # 0x7598... - 0x7598... and 8473618438518456683 - 8473618438517961675 = 495008.
     assert new.outstanding_bytes == (495008,)
     assert 0 < old.outstanding_bytes[0] < 2**21
-
-
-def test_one_line_outputs_are_read(situations: Path, tmp_path: Path) -> None:
-    folder = kept(situations / "06-rcvbuf", tmp_path / "all", r"(?!ss).*")
-    for file in ("ssm-1.txt", "ssm-2.txt"):
-        text = (situations / "06-rcvbuf" / file).read_text()
-        (folder / file).write_text(re.sub(r"\n\t", " ", text))
-    assert diagnose(gather([folder])).cause.id == "receive-buffer"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -212,14 +174,6 @@ def test_rates_of_shapers_are_read_in_every_unit(rate: str, mbps: float) -> None
     read(f"qdisc tbf 803e: dev wan1 root refcnt 2 rate {rate} burst 6000b lat 80ms \n", host)
     assert host.shapers is not None
     assert host.shapers["wan1"].rate_mbps == pytest.approx(mbps)
-
-
-@pytest.mark.parametrize("data", [b"\x0a\x0d\x0d\x0a1234", b"not known", b"", b"\x1f\x8b1234"])
-def test_an_unknown_file_is_refused_with_what_is_expected(tmp_path: Path, data: bytes) -> None:
-    file = tmp_path / "file"
-    file.write_bytes(data)
-    with pytest.raises(ScenarioError, match=r"file: .*ss -tinmM"):
-        gather([file])
 
 
 def test_every_cause_has_a_sentence_and_a_remedy(situations: Path) -> None:

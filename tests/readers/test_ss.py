@@ -6,6 +6,7 @@ import pytest
 
 from anabranch.readers import Recording, read, taken
 from anabranch.scenario import ScenarioError
+from diagnose.test_capture import Talk, steady, written
 
 HEAD = "State Recv-Q Send-Q  Local Address:Port  Peer Address:PortProcess\n"
 CONTROL = (
@@ -169,3 +170,16 @@ def test_a_socket_with_many_lines_and_many_outputs_are_read_whole(tmp_path: Path
     file.write_text("\n".join([*lines, *outputs]))
     found = {connection.label: connection for connection in read(file).connections}
     assert found["10.0.0.3:1 to 10.0.0.4:2"].goodput_mbps == pytest.approx(8)
+
+
+def test_a_capture_is_measured_as_its_outputs_would_be(tmp_path: Path) -> None:
+    talk = Talk()
+    talk.open_first()
+    talk.join()
+    recording = read(written(tmp_path, steady(talk), snap=160))
+    (connection,) = recording.connections
+    # 1400 bytes each ms on each of two paths; an RTT of 20 ms.
+    assert connection.goodput_mbps == pytest.approx(22.4, rel=0.02)
+    assert connection.rtt_ms == pytest.approx(20, rel=0.01)
+    assert len(connection.paths) == 2
+    assert "capture of" in recording.format

@@ -67,6 +67,12 @@ def diagnose_command(
         Path | None,
         typer.Option("--scenario", metavar="FILE", help="Write the network as a scenario."),
     ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--picture", metavar="FILE.svg|png|pdf", help="Draw each path over the samples' time."
+        ),
+    ] = None,
     what_if: Annotated[
         str | None,
         typer.Option(
@@ -116,7 +122,8 @@ def diagnose_command(
 
     links = _numbers(link or [])
     given = {device: Path(file) for device, file in map(_pair, alone or [])}
-    evidence = gather(files, peer or [], given, links)
+    with progress("diagnose") as done:
+        evidence = gather(files, peer or [], given, links, done)
     if redact is not None:
         _redact([*files, *(peer or []), *given.values()], redact)
         return
@@ -129,6 +136,12 @@ def diagnose_command(
             raise ScenarioError(f"{scenario}: exists already: name a new file")
         scenario.write_text(scenario_text(found))
         note(f"{scenario}: the network; try `anabranch compare {scenario} --algorithm cubic,lia`")
+    if picture is not None:
+        from anabranch.diagnose.report import samples
+        from anabranch.figures.diagnosed import write
+
+        caption = f"{found.cause.id}: dots: packets in flight, red where another limit holds a path"
+        write(*samples(found), f"{caption}; dashed: windows and least RTTs", picture)
     changed = _what_if(found, what_if) if what_if else {}
     _answer(found, as_json=as_json, changed=changed)
 
@@ -203,11 +216,13 @@ def _numbers(texts: Sequence[str]) -> dict[str, float]:
 
 
 def _redact(files: Sequence[Path], target: Path) -> None:
-    from anabranch.diagnose.inputs import CAPTURES, REFUSED
+    from anabranch.diagnose.inputs import REFUSED
+    from anabranch.diagnose.quic import is_qlog
     from anabranch.diagnose.redact import redact
+    from anabranch.readers.capture import MAGIC
 
     def is_text(data: bytes) -> bool:
-        return not data.startswith((*CAPTURES, *REFUSED))
+        return not (data.startswith((*MAGIC, *REFUSED)) or is_qlog(data))
 
     left = redact(files, target, is_text)
     note(f"{target}: copies without addresses, tokens and names")
@@ -290,7 +305,7 @@ def _cells(found: "Diagnosis", path: "Subflow") -> list[str]:
         f"{'-' if least is None else f'{least:.0f}'}",
         "-" if last.is_captured else f"{last.number('cwnd'):.0f}",
         f"{last.number('unacked'):.0f}",
-        "-" if last.is_captured else f"{last.number('notsent'):.0f}",
+        "-" if last.unsent_bytes is None else f"{last.unsent_bytes:.0f}",
         "-" if share is None else f"{100 * share:.1f} %",
         held_by(found, path),
         last.rule or "-",

@@ -68,8 +68,8 @@ MeasuredFrom = Annotated[
     typer.Option(
         "--measured-from",
         metavar="[FLOW=]FILE[#N]",
-        help="The same, read from the output of `iperf3 -J` or of `ss -tin`, as in "
-        "phone=ss.txt. #2 takes the second connection of the file. Repeatable.",
+        help="The same, read from the output of `iperf3 -J` or of `ss -tin`, or a "
+        "capture, as in phone=ss.txt. #2 takes the second connection of the file. Repeatable.",
     ),
 ]
 ON = typer.Option(

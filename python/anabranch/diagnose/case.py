@@ -1,17 +1,22 @@
 """Types that the rows of the decision share: the case, a finding, an input that is missing."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from anabranch.diagnose.connection import Connection, Path
 from anabranch.diagnose.inputs import Evidence
+from anabranch.diagnose.quic import RETAKE
 
 Confidence = Literal["certain", "likely", "possible"]
 HostName = Literal["this host", "peer"]
 
+SAMPLES = "ss -tinmM; sleep 5; ss -tinmM"
 WINDOW_SHARE = 0.9
 """A sender with less than a window unacknowledged is not held by it."""
+HELD_SAMPLES = 0.2
+"""Share of the samples in which flow control holds a connection of QUIC."""
 IN_FLIGHT_SHARE = 0.5
 """Without `-M`: what arrived out of order fills the window, too, and is in flight on no path."""
 
@@ -85,6 +90,11 @@ class Case:
         """How many outputs of ss have the connection."""
         return max(len(path.moments) for path in self.connection.paths)
 
+    @property
+    def retake(self) -> str:
+        """Files to take again."""
+        return RETAKE if self.connection.is_logged else SAMPLES
+
     def endpoint_id(self, path: Path) -> str:
         """Number of the endpoint of a path, N where no input says it."""
         for endpoint in self.evidence.here.endpoints or ():
@@ -110,6 +120,8 @@ class Case:
     @property
     def window_holds(self) -> tuple[Fact, ...]:
         """Numbers that show that the receive window holds the connection; empty if it does not."""
+        if self.starved and self.connection.is_logged:
+            return self._flow_control
         window = self.connection.window_bytes
         if not self.starved or not window:
             return ()
@@ -132,6 +144,21 @@ class Case:
             return ()
         said = f">= {share} snd_wnd {window}"
         return (Fact("in flight over all paths", f"{max(flights):.0f}", said),)
+
+    @property
+    def _flow_control(self) -> tuple[Fact, ...]:
+        moments = self.paths[0].moments
+        blocked = [moment.number("blocked") for moment in moments]
+        credits = [moment.socket.fields.get("credit", math.inf) for moment in moments]
+        held = [
+            now > before or credit < self.paths[0].last.number("mss")
+            for before, now, credit in zip(blocked, blocked[1:], credits[1:], strict=False)
+        ]
+        if sum(held) < max(1.0, HELD_SAMPLES * len(held)):
+            return ()
+        said = f"of {len(held)} in which flow control permits no packet"
+        frames = Fact("DATA_BLOCKED", f"{blocked[-1]:.0f} sent")
+        return (Fact("samples", f"{sum(held)}", said), frames)
 
 
 def ms(value: float) -> str:

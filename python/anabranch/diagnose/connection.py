@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from anabranch.diagnose.inputs import Evidence
-from anabranch.readers.ss import TOKEN, Output, Socket, times_of
+from anabranch.readers.ss import Output, Socket, group_of, times_of
 
 FLAGS = re.compile(r"\btcp-ulp-mptcp flags:(\S+)")
 PACING = re.compile(r"\bpacing_rate (\d+)bps(?:/(\d+)bps)?")
@@ -14,8 +14,7 @@ DELIVERY = re.compile(r"\bdelivery_rate (\d+)bps")
 RETRANS = re.compile(r"\bretrans:(\d+)/(\d+)")
 BUFFER = re.compile(r"\bskmem:\([^)]*\btb(\d+)[^)]*\bw(\d+)")
 RULE = re.compile(r"(?<!\S)([a-z][a-z0-9_]*)(?: wscale:| rto:| send | cwnd:)")
-GROUP = re.compile(r"\bcaptured group:(-?\d+)")
-DEVICE = re.compile(r"\bcaptured .*?\bon:(\S+)")
+DEVICE = re.compile(r"\bgroup:-?\d+ .*?\bon:(\S+)")
 NUMBER = re.compile(r"\b(write_seq|snd_una):(\d{17,20}|[0-9a-f]{1,16})\b")
 
 FULL_BUSY = 0.9
@@ -42,7 +41,17 @@ class Moment:
     @cached_property
     def is_captured(self) -> bool:
         """Whether a capture says it: window, rule and what waits are unknown."""
-        return bool(GROUP.search(self.socket.text))
+        return self.socket.text.startswith("captured ")
+
+    @cached_property
+    def is_logged(self) -> bool:
+        """Whether a qlog says it: rule and what waits are unknown."""
+        return self.socket.text.startswith("logged ")
+
+    @property
+    def unsent_bytes(self) -> float | None:
+        """Data given to the path and not sent; None where only ss says it."""
+        return None if self.is_captured or self.is_logged else self.number("notsent")
 
     @cached_property
     def rtt_ms(self) -> float | None:
@@ -74,6 +83,15 @@ class Moment:
         if not match:
             return None
         return int(match[1]) / 1e6, int(match[2]) / 1e6 if match[2] else None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the window is in flight."""
+        in_flight, window = self.number("unacked"), self.number("cwnd")
+        if self.rule in PACED:
+            waits = self.number("notsent") > 2 * self.number("mss")
+            return in_flight >= PACED_WINDOW * window and waits
+        return window > 0 and in_flight >= FULL_WINDOW * window
 
     @cached_property
     def rule(self) -> str:
@@ -148,26 +166,18 @@ class Path:
         """Whether its own window holds it: always busy, and the window in flight in a sample."""
         if (self.busy_share if self.busy_share is not None else 1.0) < FULL_BUSY:
             return False
-        return any(_is_full(moment) for moment in self.moments)
+        return any(moment.is_full for moment in self.moments)
 
     @cached_property
     def full_moments(self) -> tuple[Moment, ...]:
         """The samples in which the window is in flight."""
-        return tuple(moment for moment in self.moments if _is_full(moment))
+        return tuple(moment for moment in self.moments if moment.is_full)
 
     @cached_property
     def retransmitted_share(self) -> float | None:
         """Share of its bytes sent again between the samples."""
         sent = self.grown("bytes_sent")
         return self.grown("bytes_retrans") / sent if sent > 0 else None
-
-
-def _is_full(moment: Moment) -> bool:
-    in_flight, window = moment.number("unacked"), moment.number("cwnd")
-    if moment.rule in PACED:
-        waits = moment.number("notsent") > 2 * moment.number("mss")
-        return in_flight >= PACED_WINDOW * window and waits
-    return window > 0 and in_flight >= FULL_WINDOW * window
 
 
 @dataclass(frozen=True)
@@ -197,6 +207,11 @@ class Connection:
             return True
         known = [path.flags for path in self.paths if path.flags and not path.joining]
         return bool(known) and not any("M" in flags or "J" in flags for flags in known)
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether it is one of QUIC, by a qlog."""
+        return self.paths[0].last.is_logged
 
     @property
     def used(self) -> tuple[Path, ...]:
@@ -255,7 +270,7 @@ def connection_of(evidence: Evidence, peer: str = "") -> Connection | None:
         for key, socket in output.sockets.items():
             if socket.state in ("LISTEN", "TIME-WAIT", "LAST-ACK", "FIN-WAIT-1", "FIN-WAIT-2"):
                 continue
-            groups.setdefault(_group(key, socket), {})[key] = None
+            groups.setdefault(group_of(key, socket), {})[key] = None
     times = times_of(samples) if samples else []
     candidates = [
         (name, _paths(list(keys), samples, times, evidence)) for name, keys in groups.items()
@@ -263,20 +278,13 @@ def connection_of(evidence: Evidence, peer: str = "") -> Connection | None:
     candidates = [(name, paths) for name, paths in candidates if paths and _is_to(paths, peer)]
     if not candidates:
         return None
-    name, paths = max(candidates, key=lambda one: _moved(one[1]))
+    name, paths = max(candidates, key=lambda one: _moved(one[1], len(samples)))
     key = (paths[0].local, paths[0].remote)
     token = name.removeprefix("token ") if name.startswith("token ") else None
     totals = _totals(samples, key, token)
     seconds = times[-1] - times[0] if len(times) > 1 else None
     port = paths[0].remote.rpartition(":")[2]
     return Connection(paths, token, totals, seconds, len(candidates) - 1, port)
-
-
-def _group(key: tuple[str, str], socket: Socket) -> str:
-    if group := GROUP.search(socket.text):
-        return f"capture {group[1]}"
-    token = TOKEN.search(socket.text)
-    return f"token {token[1].lstrip('0')}" if token else " - ".join(key)
 
 
 def _is_to(paths: Sequence[Path], peer: str) -> bool:
@@ -289,8 +297,11 @@ def _is_to(paths: Sequence[Path], peer: str) -> bool:
     return False
 
 
-def _moved(paths: Sequence[Path]) -> float:
-    return sum(max(p.last.number("bytes_acked"), p.last.number("bytes_received")) for p in paths)
+def _moved(paths: Sequence[Path], samples: int) -> tuple[float, float]:
+    """Bytes between the samples, and in all: one that has ended may have moved more before."""
+    counters = ("bytes_acked", "bytes_received")
+    grown = [max(p.grown(n) for n in counters) for p in paths if len(p.moments) > 1 or samples < 2]
+    return sum(grown), sum(max(p.last.number(n) for n in counters) for p in paths)
 
 
 def _paths(

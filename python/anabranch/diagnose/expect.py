@@ -1,9 +1,12 @@
 """Goodput to expect after a remedy, and the sizes that it needs."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anabranch.diagnose.case import Case, Finding
 from anabranch.diagnose.connection import Path
+from anabranch.diagnose.host import Host
 
 MULTIPATH_SHARE = 0.95
 """Payload of a packet with the options of Multipath TCP, as a share of what a contract counts."""
@@ -22,6 +25,15 @@ ALONE_TOO = frozenset(
     }
 )
 """Causes that hold for one path alone, so that its goodput alone is no expectation."""
+HOLDS = frozenset(
+    {"backup-flag", "loss", "mtu-black-hole", "own-shaper", "pacing", "path-dead", "policer",
+     "wrong-route"}
+)  # fmt: skip
+"""Causes that hold one path at its rate now, if another cause is mended."""
+SENT_SHARE = 0.7
+"""Payload under way in a full send buffer: a writer is woken at a third free."""
+RECEIVED_SHARE = 0.6
+"""Receive window of a receive buffer."""
 AS_NOW = frozenset({"none", "path-dead", "shared-bottleneck"})
 WINDOWS = 4
 """Sizes of a buffer: the kernel counts twice the payload, and a loss holds data for another RTT."""
@@ -58,44 +70,57 @@ def link_mbps(case: Case, path: Path, *, policed: bool = False) -> float:
     return rate
 
 
-def expected(case: Case, finding: Finding) -> Expected | None:
-    """Goodput after the remedy of a finding; None where there is nothing to expect."""
+def expected(case: Case, finding: Finding, also: Sequence[Finding] = ()) -> Expected | None:
+    """Goodput after the remedy of a finding, with what `also` fires unchanged; None: as unknown."""
     now = case.evidence.goodput_mbps or case.connection.goodput_mbps
-    multipath = len(case.paths) > 1 or finding.id != "none"
-    share = MULTIPATH_SHARE if multipath else TCP_SHARE
     if finding.id in AS_NOW or (finding.id == "bufferbloat" and not case.starved):
         return Expected(now, "as now") if now is not None else None
-    if finding.id == "slow-path-blocks":
-        return _of_path(case, fastest(case), share)
-    links = case.evidence.links_mbps
-    if links:
-        of_links = dict(links)
-        if finding.id == "policer" and finding.path and finding.path.device in of_links:
-            of_links[finding.path.device] = link_mbps(case, finding.path, policed=True)
-        return Expected(share * sum(of_links.values()), "--link")
+    left = {finding.path.device} if finding.id == "slow-path-blocks" and finding.path else set()
+    held = [one.path for one in also if one.id in HOLDS]
+    share = MULTIPATH_SHARE if len(case.paths) > 1 or finding.id != "none" else TCP_SHARE
     alone = case.evidence.alone_mbps
     devices = {path.device for path in case.paths}
-    if finding.id not in ALONE_TOO and len(alone) > 1 and devices <= set(alone):
-        return Expected(sum(alone.values()), "the paths alone")
-    rates = sum(path.rate_mbps or 0.0 for path in case.paths)
-    return Expected(rates, "the rates now", at_least=True) if rates else None
+    if rates := {d: share * r for d, r in case.evidence.links_mbps.items() if d not in left}:
+        source = "--link"
+        if finding.id not in ALONE_TOO:
+            rates = {d: min(r, alone.get(d, r)) for d, r in rates.items()}
+        if finding.id == "policer" and finding.path and finding.path.device in rates:
+            rates[finding.path.device] = share * link_mbps(case, finding.path, policed=True)
+    elif finding.id not in ALONE_TOO and len(alone) > 1 and devices <= set(alone):
+        source, rates = "the paths alone", {d: r for d, r in alone.items() if d not in left}
+    else:
+        seen = [path.rate_mbps or 0.0 for path in case.paths if path.device not in left]
+        return Expected(sum(seen), "the rates now", at_least=True) if any(seen) else None
+    for path in case.paths:
+        if path.device in rates:
+            most = path.rate_mbps if path in held else _sent_mbps(case, finding, path)
+            rates[path.device] = min(rates[path.device], most if most is not None else math.inf)
+    return Expected(min(sum(rates.values()), _received_mbps(case, finding)), source)
 
 
-def _of_path(case: Case, path: Path, share: float) -> Expected | None:
-    device = path.device or ""
-    if device in case.evidence.links_mbps:
-        return Expected(share * case.evidence.links_mbps[device], "--link")
-    if device in case.evidence.alone_mbps:
-        return Expected(case.evidence.alone_mbps[device], f"{path.name} alone")
-    rate = path.rate_mbps
-    return Expected(rate, "its rate now", at_least=True) if rate else None
+def _sent_mbps(case: Case, finding: Finding, path: Path) -> float:
+    """Rate of a path at which its send buffer is full, unless that is what is mended."""
+    largest, rtt = case.evidence.here.buffer_limit("tcp_wmem"), path.last.number("minrtt")
+    if largest is None or not rtt or finding.id == "send-buffer":
+        return math.inf
+    return SENT_SHARE * largest * 8e-3 / rtt
+
+
+def _received_mbps(case: Case, finding: Finding) -> float:
+    """Goodput at which the receive window is full, unless that is what is mended."""
+    largest = case.evidence.peer.buffer_limit("tcp_rmem")
+    paths = [p for p in case.paths if finding.id != "slow-path-blocks" or p is not finding.path]
+    rtt = max((case.rtt_ms(path) for path in paths), default=0.0)
+    if largest is None or not rtt or finding.id in ("receive-buffer", "bufferbloat"):
+        return math.inf
+    return RECEIVED_SHARE * largest * 8e-3 / rtt
 
 
 def receive_command(case: Case) -> str:
     """Command for a receive buffer for the window that the sum of the links needs."""
     total = sum(link_mbps(case, path) for path in case.paths)
     delay = max(max(case.delay_ms(path), _full_ms(path)) for path in case.paths)
-    return _sysctl("tcp_rmem", WINDOWS * total * delay * 125)
+    return _sysctl("tcp_rmem", WINDOWS * total * delay * 125, case.evidence.peer)
 
 
 def send_command(case: Case) -> str:
@@ -103,7 +128,7 @@ def send_command(case: Case) -> str:
     needed = [
         link_mbps(case, path) * max(case.rtt_ms(path), _full_ms(path)) * 125 for path in case.paths
     ]
-    return _sysctl("tcp_wmem", WINDOWS * max(needed))
+    return _sysctl("tcp_wmem", WINDOWS * max(needed), case.evidence.here)
 
 
 def _full_ms(path: Path) -> float:
@@ -111,8 +136,9 @@ def _full_ms(path: Path) -> float:
     return 2 * max(moment.number("minrtt") for moment in path.moments)
 
 
-def _sysctl(name: str, needed: float) -> str:
+def _sysctl(name: str, needed: float, host: Host) -> str:
     size = 1 << 20
-    while size < needed:
+    # A buffer that is full is not made smaller.
+    while size < max(needed, 2 * (host.buffer_limit(name) or 0)):
         size *= 2
     return f"sysctl -w net.ipv4.{name}='{DEFAULTS[name]} {size}'"

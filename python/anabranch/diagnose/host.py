@@ -20,7 +20,7 @@ ENDPOINT = re.compile(
 LIMITS = re.compile(r"add_addr_accepted (\d+) subflows (\d+)")
 BRIEF = re.compile(r"(?P<device>[\w.@-]+)\s+(UP|DOWN|UNKNOWN|\w*DOWN)\s+(?P<addresses>.*[.:].*)")
 RULE = re.compile(r"(\d+):\s*from (\S+)(?:.*?)(?:lookup|table) (\S+)")
-DEVICE = re.compile(r"\d+: (?P<device>[^:@\s]+)(?:@\S+)?: <")
+DEVICE = re.compile(r"\d+: (?P<device>[^:@\s]+)(?:@\S+)?: <(?P<flags>[^>]*)")
 ADDRESS = re.compile(r"inet6? ([0-9a-f.:]+)/\d+.*scope (\w+)")
 QDISC = re.compile(r"qdisc (?P<kind>\w+) \S+ dev (?P<device>\S+) (?P<rest>.*)")
 CLASS_RATE = re.compile(r"\b(?:rate|bandwidth|maxrate) ([\d.]+)([KMGT]?)bit", re.IGNORECASE)
@@ -61,6 +61,8 @@ class Host:
     """Source and table of each rule, in their order."""
     gateways: dict[tuple[str, str], str] = field(default_factory=dict)
     """Router of the default route, by table and device; "" where it has none."""
+    without_router: set[str] = field(default_factory=set)
+    """Devices behind which there is one host, such as modems and tunnels."""
     sysctl: dict[str, str] = field(default_factory=dict)
     shapers: dict[str, Qdisc] | None = None
     """Disciplines that limit a rate, by device."""
@@ -125,6 +127,8 @@ def _read_line(
         _shaper(match["kind"], match["device"], match["rest"], host.shapers)
         return "tc", device, counting
     if match := DEVICE.match(text):
+        if "POINTOPOINT" in match["flags"]:
+            host.without_router.add(match["device"])
         return "", match["device"], ""
     if text.startswith(("RX:", "TX:")):
         return "", device, text[:2]

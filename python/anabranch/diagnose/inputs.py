@@ -2,16 +2,15 @@
 
 import pathlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from anabranch._core import ScenarioError
-from anabranch.diagnose import capture
 from anabranch.diagnose import host as hosts
+from anabranch.diagnose import quic
 from anabranch.diagnose.host import Host
-from anabranch.readers import iperf3, ss
+from anabranch.readers import capture, iperf3, ss
 from anabranch.readers.connection import Recording
-from anabranch.readers.packets import PCAP, PCAPNG
 from anabranch.readers.ss import Output
 from anabranch.scenario import expected_one_of
 
@@ -29,11 +28,9 @@ REFUSED = {
 }
 """First bytes of files that are not read, and are left out of a folder."""
 
-CAPTURES = (PCAPNG, *PCAP)
-"""First bytes of captures."""
-
 EXPECTED = (
-    "expected the output of ss, nstat, ip, sysctl or tc, a capture, or the JSON of `iperf3 -J`; "
+    "expected the output of ss, nstat, ip, sysctl or tc, a capture, a qlog, or the JSON of "
+    "`iperf3 -J`; "
     "take `ss -tinmM` twice, some seconds apart, at the sender"
 )
 
@@ -66,6 +63,8 @@ class Evidence:
     goodput_mbps: float | None = None
     """Goodput by iperf3."""
     captures: list[pathlib.Path] = field(default_factory=list)
+    logs: list[pathlib.Path] = field(default_factory=list)
+    """Qlog files of this end."""
     peer_captures: list[pathlib.Path] = field(default_factory=list)
     read: list[Read] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
@@ -77,10 +76,12 @@ def gather(
     peers: Iterable[pathlib.Path] = (),
     alone: Mapping[str, pathlib.Path] | None = None,
     links_mbps: Mapping[str, float] | None = None,
+    done: Callable[[float], None] = lambda _: None,
 ) -> Evidence:
     """Read files and folders. In a folder `peer-*` is of the other end, `alone-DEVICE.json` a path.
 
-    Raises `ScenarioError` for a file that was named and has an unknown format, and OSError.
+    `done` gets the fraction of captures that is read. Raises `ScenarioError` for a file that was
+    named and has an unknown format, and OSError.
     """
     found = Evidence(links_mbps=dict(links_mbps or {}))
     outputs: list[tuple[pathlib.Path, list[Output]]] = []
@@ -97,7 +98,12 @@ def gather(
     for device, file in (alone or {}).items():
         _read_alone(device, file, found, named=True)
     found.samples, found.series = _chosen(outputs)
-    _read_captures(found)
+    _read_captures(found, done)
+    if found.logs and found.samples:
+        found.skipped += [f"{file.name} (qlog, beside other samples)" for file in found.logs]
+    elif found.logs:
+        found.samples, said = quic.read(found.logs)
+        found.read.append(Read(", ".join(map(str, found.logs)), said, False))
     return found
 
 
@@ -109,14 +115,14 @@ def check_devices(found: Evidence, devices: Iterable[str], paths: Iterable[str |
             raise ScenarioError(f"device {device!r}: {expected_one_of(device, sorted(known))}")
 
 
-def _read_captures(found: Evidence) -> None:
+def _read_captures(found: Evidence, done: Callable[[float], None]) -> None:
     """Captures of one host are read together; samples of ss come first."""
     for host, files in ((found.here, found.captures), (found.peer, found.peer_captures)):
         if not files:
             continue
         of_peer = host is found.peer
         try:
-            said = capture.read(files)
+            said = capture.read(files, done)
         except ScenarioError as error:
             if not found.samples or of_peer:
                 raise
@@ -178,7 +184,7 @@ def _read_file(
 ) -> None:
     of_peer = host is found.peer
     with file.open("rb") as opened:
-        if opened.read(4) in CAPTURES:
+        if opened.read(4) in capture.MAGIC:
             (found.peer_captures if of_peer else found.captures).append(file)
             return
     data = file.read_bytes()
@@ -188,6 +194,12 @@ def _read_file(
                 raise ScenarioError(f"{file}: {words}: {EXPECTED}")
             found.skipped.append(f"{file.name} ({words})")
             return
+    if quic.is_qlog(data):
+        if of_peer:
+            found.skipped.append(f"{file.name} (a qlog of the other end)")
+        else:
+            found.logs.append(file)
+        return
     text = data.decode("utf-8-sig", errors="replace")
     if text.lstrip().startswith("{") and IPERF3.search(text):
         recording = _iperf3(text, file, found, named=named)
@@ -205,6 +217,8 @@ def _read_file(
         host.listening = (host.listening or set()) | listening
         formats.append("ss -l")
     taken = [output for output in taken if output.sockets or output.connections]
+    if not taken and not formats and ss.HEADER.match(text.lstrip()):
+        formats.append("ss without a socket")
     if taken:
         formats.insert(0, "ss -M" if any(output.connections for output in taken) else "ss")
         if not of_peer:

@@ -2,11 +2,17 @@
 
 from typing import Any
 
+import pandas as pd
+
 from anabranch.diagnose.answer import Diagnosis
 from anabranch.diagnose.case import Finding
-from anabranch.diagnose.connection import Path
+from anabranch.diagnose.connection import Moment, Path
+from anabranch.readers.ss import times_of
 
 SCHEMA = "anabranch.diagnose/1"
+COLUMNS = ["time_s", "path", "rate_mbps", "rtt_ms", "minrtt_ms", "window_packets",
+           "in_flight_packets", "full"]  # fmt: skip
+TOTALS = ["time_s", "unacknowledged_bytes", "window_bytes", "buffer_bytes"]
 
 
 def as_dict(found: Diagnosis) -> dict[str, Any]:
@@ -73,6 +79,54 @@ def held_by(found: Diagnosis, path: Path) -> str:
     return "nothing to send"
 
 
+def samples(found: Diagnosis) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Over time, each path, and the data and buffers of the connection; NaN where unknown.
+
+    Rates are means since the sample before. `full`: its own window holds the path.
+    """
+    evidence = found.evidence
+    outputs = evidence.samples if len(evidence.samples) > 2 else evidence.series or evidence.samples
+    times = times_of(outputs) if outputs else []
+    rows, totals = [], []
+    for path in found.connection.paths:
+        before: tuple[float, float] | None = None
+        for time_s, output in zip(times, outputs, strict=False):
+            if (socket := output.sockets.get((path.local, path.remote))) is None:
+                continue
+            moment, acked = Moment(socket), socket.fields.get("bytes_acked", 0.0)
+            rate = (acked - before[1]) * 8e-6 / (time_s - before[0]) if before else None
+            before = (time_s, acked)
+            rows.append(
+                {
+                    "time_s": time_s,
+                    "path": path.name,
+                    "rate_mbps": rate,
+                    "rtt_ms": moment.rtt_ms,
+                    "minrtt_ms": socket.fields.get("minrtt"),
+                    "window_packets": socket.fields.get("cwnd"),
+                    "in_flight_packets": moment.number("unacked"),
+                    "full": moment.is_full,
+                }
+            )
+    one, known = found.connection, outputs is evidence.samples
+    for i, (time_s, output) in enumerate(zip(times, outputs, strict=False)):
+        seen = [output.sockets.get((path.local, path.remote)) for path in one.paths]
+        windows = [s.fields["snd_wnd"] for s in seen if s and "snd_wnd" in s.fields]
+        totals.append(
+            {
+                "time_s": time_s,
+                "unacknowledged_bytes": one.outstanding_bytes[i]
+                if known and len(one.outstanding_bytes) == len(times)
+                else None,
+                "window_bytes": max(windows, default=None),
+                "buffer_bytes": one.buffers[i][0]
+                if known and len(one.buffers) == len(times)
+                else None,
+            }
+        )
+    return pd.DataFrame(rows, columns=COLUMNS), pd.DataFrame(totals, columns=TOTALS)
+
+
 def _path(found: Diagnosis, path: Path) -> dict[str, Any]:
     last = path.last
     return {
@@ -87,7 +141,7 @@ def _path(found: Diagnosis, path: Path) -> dict[str, Any]:
         "minrtt_ms": last.socket.fields.get("minrtt"),
         "window_packets": last.socket.fields.get("cwnd"),
         "in_flight_packets": last.number("unacked"),
-        "unsent_bytes": None if last.is_captured else last.number("notsent"),
+        "unsent_bytes": last.unsent_bytes,
         "retransmitted": path.retransmitted_share,
         "busy_share": path.busy_share,
         "held_by": held_by(found, path),

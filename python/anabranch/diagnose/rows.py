@@ -19,6 +19,7 @@ from anabranch.diagnose.case import (
     ms,
 )
 from anabranch.diagnose.connection import LITTLE_BYTES, PACED, Path
+from anabranch.diagnose.host import Endpoint
 
 BACKUP_SHARE = 0.01
 """A backup has less of the bytes."""
@@ -29,6 +30,8 @@ ROUTE_SHARE = 0.1
 """A device that carries a path has sent more of the path's bytes."""
 PACED_SHARE = 0.8
 SHAPED_SHARE = 0.75
+MEANT_SHARE = 0.9
+"""A shaper with more of the link's rate keeps its queue short, and takes nothing."""
 EMPTY_BUFFER = 0.6
 """A full send buffer holds two thirds to all of its size: a writer is woken at a third free."""
 EMPTY_SAMPLES = 0.2
@@ -43,6 +46,8 @@ SLOWER = 4.0
 """Below this ratio of RTTs the sum needs four windows of the fast path, which defaults have."""
 EMPTY_QUEUE = 0.25
 """Share of the least RTT: with less queue CUBIC does not fill a link."""
+UNUSUAL = 5
+"""One of so many samples may have more queue, such as those of slow start."""
 SEVERAL_LOSSES = 8
 POLICED_SHARE = 0.03
 POLICED_TIMES = 5.0
@@ -57,7 +62,6 @@ SHARED_CORRELATION = 0.8
 SERIES = 12
 """Samples of both RTTs whose correlation says something."""
 
-SAMPLES = "ss -tinmM; sleep 5; ss -tinmM"
 ENDPOINTS = "ip mptcp endpoint; ip mptcp limits"
 
 
@@ -121,7 +125,7 @@ def second_path(case: Case) -> Answer:
         facts = (Fact("state", "SYN-SENT"), Fact("MPJoinSynTx", str(sent), f"> {answered} answers"))
         return _dead(case, joining[0], facts)
     if len(case.paths) > 1:
-        return None
+        return _unused(case)
     if sent > answered:
         return _dead(case, None, (Fact("MPJoinSynTx", str(sent), f"> {answered} MPJoinSynAckRx"),))
     addresses = here.addresses
@@ -140,19 +144,58 @@ def _dead(case: Case, path: Path | None, facts: tuple[Fact, ...]) -> Finding:
     return Finding("path-dead", facts, "certain", path, values)
 
 
+def _wanted(case: Case) -> list[Endpoint]:
+    """Endpoints for subflows, of the connection's family, from which there is none."""
+    used = {path.address for path in case.paths}
+    families = {":" in address for address in used}
+    return [
+        one for one in case.evidence.here.endpoints or ()
+        if one.flags & {"subflow", "fullmesh"} and one.address not in used
+        and (":" in one.address) in families
+    ]  # fmt: skip
+
+
+def _limits(case: Case, wanted: list[Endpoint]) -> Finding | None:
+    limit, more = (case.evidence.here.limits or {}).get("subflows"), len(case.paths) - 1
+    if not wanted or limit is None or limit > more:
+        return None
+    facts = (Fact("limit of subflows", f"{limit}"), Fact("endpoint", wanted[0].address))
+    return Finding("limits-forbid", facts, "certain", None, {}, _raised(more + len(wanted)))
+
+
+def _raised(needed: int) -> tuple[Command, ...]:
+    needed = max(2, needed)
+    command = f"ip mptcp limits set subflow {needed} add_addr_accepted {needed}"
+    return (Command("this host", command),)
+
+
+def _unused(case: Case) -> Answer:
+    """A further path of a connection that has several."""
+    here = case.evidence.here
+    if limits := _limits(case, wanted := _wanted(case)):
+        return limits
+    tried = {one.address for one in wanted} | {path.address for path in case.paths}
+    # Addresses of other networks are no paths; those of --link are.
+    counted = [
+        (address, device) for address, device in (here.addresses or {}).items()
+        if device in case.evidence.links_mbps and address not in tried and ":" not in address
+        and device not in {path.device for path in case.paths}
+    ]  # fmt: skip
+    return _added(*counted[0], len(case.paths)) if counted and here.endpoints is not None else None
+
+
+def _added(address: str, device: str, subflows: int) -> Finding:
+    facts = (Fact("subflows", f"{subflows}"), Fact(f"endpoint of {device}", "missing"))
+    command = f"ip mptcp endpoint add {address} dev {device} subflow"
+    return Finding("no-endpoint", facts, "certain", remedy=(Command("this host", command),))
+
+
 def _untried(case: Case, used: Path) -> Answer:
     here = case.evidence.here
     limits = here.limits or {}
     counters = here.counters
-    wanted = [
-        one for one in here.endpoints or ()
-        if one.flags & {"subflow", "fullmesh"} and one.address != used.address
-    ]  # fmt: skip
-    raise_limits = (Command("this host", "ip mptcp limits set subflow 2 add_addr_accepted 2"),)
-    if wanted and limits["subflows"] == 0:
-        facts = (Fact("limit of subflows", "0"), Fact("endpoint", wanted[0].address))
-        values = {"needed": "2"}
-        return Finding("limits-forbid", facts, "certain", None, values, raise_limits)
+    if forbidden := _limits(case, wanted := _wanted(case)):
+        return forbidden
     addresses = here.addresses or {}
     if wanted and addresses and not any(one.address in addresses for one in wanted):
         one = wanted[0]
@@ -163,16 +206,16 @@ def _untried(case: Case, used: Path) -> Answer:
         return Missing("path-dead", "nstat -az | grep MPTcpExt", "whether the join was tried")
     if (counters or {}).get("AddAddr") and limits["add_addr_accepted"] == 0:
         facts = (Fact("AddAddr", str((counters or {})["AddAddr"])), Fact("add_addr_accepted", "0"))
-        return Finding("add-addr-not-accepted", facts, "certain", remedy=raise_limits)
+        return Finding("add-addr-not-accepted", facts, "certain", remedy=_raised(2))
     if counters is None and limits["add_addr_accepted"] == 0:
         return Missing(
             "add-addr-not-accepted", "nstat -az", "whether the peer announced an address"
         )
-    other = next(((a, d) for a, d in addresses.items() if d != used.device), None)
-    address, device = other or ("ADDRESS", "DEVICE")
-    command = f"ip mptcp endpoint add {address} dev {device} subflow"
-    facts = (Fact("subflows", "1"), Fact("endpoints for subflows", "0"))
-    return Finding("no-endpoint", facts, "certain", remedy=(Command("this host", command),))
+    # A device with a default route leads to the Internet; a bridge of containers does not.
+    routed = {device for _, device in here.gateways}
+    others = [(a, d) for a, d in addresses.items() if d != used.device]
+    others.sort(key=lambda one: (one[1] not in routed, ":" in one[0]))
+    return _added(*(others[0] if others else ("ADDRESS", "DEVICE")), 1)
 
 
 def backup(case: Case) -> Answer:
@@ -233,7 +276,8 @@ def wrong_route(case: Case) -> Answer:
                 Fact("address of", path.device), Fact("captured on", captured))  # fmt: skip
             return _routed(case, path, facts, certain=True)
         sent = path.grown("bytes_sent")
-        measured = len(here.sent_bytes) > 1 and len(path.moments) > 1
+        # Beside the packets of others a few of the path's own say nothing.
+        measured = len(here.sent_bytes) > 1 and len(path.moments) > 1 and sent > LITTLE_BYTES
         if measured and path.device in here.sent_bytes[-1]:
             counts = [links[path.device] for links in here.sent_bytes if path.device in links]
             left = max(counts) - min(counts)
@@ -257,9 +301,11 @@ def _routed(case: Case, path: Path, facts: tuple[Fact, ...], *, certain: bool) -
     here = case.evidence.here
     used = {table for _, table in here.rules or ()}
     table = next(str(number) for number in range(100, 253) if str(number) not in used)
-    router = here.gateways.get(("main", path.device or ""), "ROUTER") or "ROUTER"
+    routers = [via for (_, device), via in here.gateways.items() if device == path.device]
+    unknown = "" if path.device in here.without_router else "ROUTER"
+    via = f"via {router} " if (router := max(routers, default=unknown)) else ""
     commands = (
-        f"ip route add default via {router} dev {path.device} table {table}",
+        f"ip route add default {via}dev {path.device} table {table}",
         f"ip rule add from {path.address} table {table}",
     )
     remedy = tuple(Command("this host", command) for command in commands)
@@ -272,9 +318,9 @@ def receives(case: Case) -> Answer:
     sent = sum(path.last.number("bytes_acked") for path in case.paths)
     received = sum(path.last.number("bytes_received") for path in case.paths)
     if received > sent and received > LITTLE_BYTES:
-        return Missing("any", f"{SAMPLES}, at the other end", "this end receives")
+        return Missing("any", f"{case.retake}, at the other end", "this end receives")
     if sent < LITTLE_BYTES:
-        return Missing("any", SAMPLES + ", during a transfer", "nothing moved 100 kB")
+        return Missing("any", case.retake + ", during a transfer", "nothing moved 100 kB")
     return None
 
 
@@ -306,7 +352,8 @@ def application(case: Case) -> Answer:
         values = {"used": f"{used} bytes", "buffer": str(size)}
         sure: Confidence = "likely" if case.samples > 1 else "possible"
         return Finding("application", facts, sure, None, values)
-    if case.paths[0].last.is_captured and case.window_holds:
+    first = case.paths[0].last
+    if (first.is_captured or first.is_logged) and case.window_holds:
         return None
     idle = all(
         path.busy_share is not None
@@ -325,7 +372,10 @@ def own_shaper(case: Case) -> Answer:
     for path in case.paths:
         shaper = (case.evidence.here.shapers or {}).get(path.device or "")
         rate = path.seen_mbps
-        if shaper and rate is not None and rate >= SHAPED_SHARE * shaper.rate_mbps:
+        link = case.evidence.links_mbps.get(path.device or "")
+        if shaper is None or (link is not None and shaper.rate_mbps >= MEANT_SHARE * link):
+            continue
+        if rate is not None and rate >= SHAPED_SHARE * shaper.rate_mbps:
             facts = (Fact("rate", mbps(rate), f">= 0.75 of {mbps(shaper.rate_mbps)}"),)
             values = {"path": path.name, "kind": shaper.kind, "limit": mbps(shaper.rate_mbps)}
             values["device"] = path.device or ""
@@ -353,12 +403,13 @@ def window(case: Case) -> Answer:
     rtts = sorted((case.rtt_ms(path) for path in case.paths), reverse=True)
     if bloat := _bloat(case, slow, BLOAT_MS):
         sure: Confidence = "likely" if exact else "possible"
-        commands = (
-            *bloat.remedy,
-            Command("peer", expect.receive_command(case)),
-        )
-        return Finding("bufferbloat", (*facts, *bloat.facts), sure, slow, bloat.values, commands)
-    buffer = {"buffer": f"{case.connection.window_bytes} bytes"}
+        # A shorter queue costs goodput: windows, and with them send buffers, stay small.
+        shape = Fact("for the delay alone, at the cost of goodput:", bloat.remedy[0].command)
+        command = Command("peer", expect.receive_command(case))
+        found = (*facts, *bloat.facts, shape)
+        return Finding("bufferbloat", found, sure, slow, bloat.values, (command,))
+    held = case.connection.window_bytes
+    buffer = {"buffer": f"{held} bytes" if held is not None else "flow control"}
     if len(rtts) > 1 and rtts[0] >= SLOWER * rtts[1] > 0:
         fast = expect.fastest(case)
         ratio = Fact("RTT", ms(rtts[0]), f"{rtts[0] / rtts[1]:.3g} times the next, {ms(rtts[1])}")
@@ -382,7 +433,7 @@ def send_buffer(case: Case) -> Answer:
         return None
     sizes = {m.buffer[0] for path in case.paths for m in path.moments if m.buffer is not None}
     if not sizes:
-        return Missing("send-buffer", SAMPLES, "which buffer is full")
+        return Missing("send-buffer", case.retake, "which buffer is full")
     limit = case.evidence.here.buffer_limit("tcp_wmem")
     if limit is None:
         if len(sizes) > 1 or case.samples < 2 or len(case.paths) < 2:
@@ -393,7 +444,7 @@ def send_buffer(case: Case) -> Answer:
     else:
         return None
     if not outstanding:
-        return Missing("send-buffer", SAMPLES, "whether the receive window is the limit")
+        return Missing("send-buffer", case.retake, "whether the receive window is the limit")
     facts = (*facts, Fact("write_seq - snd_una", str(max(outstanding)), f"< 0.9 snd_wnd {held}"))
     values = {"buffer": f"{max(sizes)} bytes", "fast": ", ".join(p.name for p in case.starved)}
     command = Command("this host", expect.send_command(case))
@@ -412,14 +463,17 @@ def loss(case: Case) -> Answer:
         if path.last.rule in PACED or not full or not path.window_is_full:
             continue
         queues = [(m.queue_ms or 0.0) / max(m.number("minrtt"), 1e-3) for m in full]
-        if max(queues) >= EMPTY_QUEUE or path.last.retransmitted < SEVERAL_LOSSES:
+        queue = sorted(queues)[-1 - len(queues) // UNUSUAL]
+        if queue >= EMPTY_QUEUE or path.last.retransmitted < SEVERAL_LOSSES:
             continue
         shares = _lost_shares(case, path)
         if shares is None:
-            return Missing("loss", SAMPLES, f"whether {path.name} loses at random, or is policed")
+            return Missing(
+                "loss", case.retake, f"whether {path.name} loses at random, or is policed"
+            )
         early, late = shares
         facts = (
-            Fact("queue", f"{max(queues):.2g}", "of the least RTT, with a full window"),
+            Fact("queue", f"{queue:.2g}", "of the least RTT, with a full window"),
             Fact("sent again", f"{early:.2%} before the first sample, {late:.2%} after it"),
         )
         values = {"path": path.name, "device": path.device or "DEVICE"}
@@ -483,6 +537,8 @@ def shared(case: Case) -> Answer:
             "shared-bottleneck", (Fact("correlation of RTTs", f"{found:.2f}"),), "possible"
         )
     if None not in links and together and together >= 0.9 * sum(r for r in links if r is not None):
+        return None
+    if case.connection.is_logged:
         return None
     command = " and ".join(f"iperf3 -J -c PEER -B {path.address}" for path in case.paths)
     return Missing("shared-bottleneck", command, "what each path has alone (--alone DEVICE=FILE)")
@@ -556,3 +612,16 @@ ROWS: tuple[Callable[[Case], Answer], ...] = (
     full_bloat,
 )
 """In the order in which they are asked."""
+
+QUIC_ROWS = (
+    backup,
+    silent,
+    receives,
+    application,
+    own_shaper,
+    window,
+    loss,
+    shared,
+    full_bloat,
+)
+"""The same of a qlog, which has no sockets."""

@@ -99,11 +99,16 @@ class Capture:
     devices: dict[str, None] = field(default_factory=dict)
     snap_bytes: int | None = None
     """Least snap length."""
+    fraction: float = 0.0
+    """Share of the file that is read."""
     ends_early: bool = False
     """Whether the file ends within a packet, or its structure is broken there."""
 
-    def segments_of(self) -> Iterator[Segment]:
-        """All segments of TCP in the order of the file. Raises `ScenarioError` for other files."""
+    def segments_of(self, every: int = 1) -> Iterator[Segment]:
+        """Segments of TCP in the order of the file, of one of `every` packets.
+
+        Raises `ScenarioError` for files of another format.
+        """
         self.packets = self.segments = self.wrong = self.cut_options = 0
         with self.file.open("rb") as opened:
             if self.file.stat().st_size < len(PCAPNG) + 20:
@@ -116,6 +121,9 @@ class Capture:
                 addresses: dict[bytes, str] = {}
                 for frame in frames:
                     self.packets += 1
+                    if self.packets % every:
+                        continue
+                    self.fraction = frame.end / len(data)
                     if frame.link not in LINKS:
                         self.unknown_links.add(frame.link)
                         continue

@@ -20,6 +20,8 @@ SOCKET = re.compile(
     r"(?P<local>\S+:\S+)\s+(?P<remote>\S+:\S+)(?:\s+(?P<rest>.*))?"
 )
 FIELD = re.compile(r"(?<!\S)([a-z_]+):(\d+(?:\.\d+)?)")
+GROUP = re.compile(r"\b((?:captured|logged) group:-?\d+)")
+"""Connection of a socket that a capture or a log shows."""
 TOKEN = re.compile(r"\btoken:[0-9a-f]+\(id:\d+\)/([0-9a-f]+)\(id:\d+\)")
 HEADER = re.compile(r"(Netid\s+)?(State\s+)?Recv-Q\s+Send-Q")
 
@@ -66,16 +68,25 @@ class Output:
 def read(text: str, file: pathlib.Path) -> Recording | None:
     """The connections of a text; None where there is no socket in it."""
     taken = [output for output in outputs(text) if output.sockets]
-    if not taken:
-        return None
+    return recording(taken, "ss", file) if taken else None
+
+
+def group_of(key: tuple[str, str], socket: Socket) -> str:
+    """Name of the connection of a socket."""
+    if group := GROUP.search(socket.text):
+        return group[1]
+    token = TOKEN.search(socket.text)
+    return f"token {token[1].lstrip('0')}" if token else " - ".join(key)
+
+
+def recording(taken: Sequence[Output], form: str, file: pathlib.Path) -> Recording:
+    """The connections of outputs, each of which has sockets."""
     times = times_of(taken)
     groups: dict[str, list[tuple[str, str]]] = {}
     for output in taken:
         for key, socket in output.sockets.items():
-            token = TOKEN.search(socket.text)
-            name = f"token {token[1]}" if token else " - ".join(key)
-            if key not in groups.setdefault(name, []):
-                groups[name].append(key)
+            if key not in (keys := groups.setdefault(group_of(key, socket), [])):
+                keys.append(key)
     found = [_connection(name, keys, taken, times) for name, keys in groups.items()]
     both = {key for keys in groups.values() for key in keys}
     # On a host that is both ends, the sender's socket is the one that measures.
@@ -88,7 +99,7 @@ def read(text: str, file: pathlib.Path) -> Recording | None:
     if len(taken) > 1:
         span = f", {len(taken)} outputs"
         span += f" over {times[-1]:.3g} s" if times else " at unknown times"
-    return Recording(file, f"ss{span}", tuple(here))
+    return Recording(file, f"{form}{span}", tuple(here))
 
 
 def outputs(text: str) -> list[Output]:
@@ -189,7 +200,7 @@ def _connection(
 
 def _path(sockets: Sequence[Socket | None], counter: str, times: Sequence[float]) -> MeasuredPath:
     found = [(i, s) for i, s in enumerate(sockets) if s is not None]
-    rtts = [_rtt_ms(s) for _, s in found]
+    rtts = [s.fields.get("rtt") for _, s in found]
     known = [rtt for rtt in rtts if rtt is not None]
     samples = tuple(
         Sample(times[i], s.count(counter), rtt)
@@ -199,11 +210,6 @@ def _path(sockets: Sequence[Socket | None], counter: str, times: Sequence[float]
     last = found[-1][1]
     mean = sum(known) / len(known) if known else None
     return MeasuredPath(last.local, last.remote, last.count(counter), mean, samples)
-
-
-def _rtt_ms(socket: Socket) -> float | None:
-    rtt = re.search(r"(?<!\S)rtt:([\d.]+)/", socket.text)
-    return float(rtt[1]) if rtt else None
 
 
 def _together(paths: Sequence[tuple[Sample, ...]], outputs: int) -> list[Sample]:

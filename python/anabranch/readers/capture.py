@@ -9,15 +9,20 @@ import heapq
 import pathlib
 import statistics
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
 from anabranch._core import ScenarioError
-from anabranch.readers.packets import LINKS, SNAP_BYTES, Capture, Segment
+from anabranch.readers.packets import LINKS, PCAP, PCAPNG, SNAP_BYTES, Capture, Segment
 from anabranch.readers.ss import Output, Socket
 
+MAGIC = (PCAPNG, *PCAP)
+"""First bytes of captures."""
 SAMPLES = 20
+LARGE_BYTES = 10_000_000
+SPARSELY = 16
+"""Packets of a large file of which one is read first, to know when data is sent."""
 TIMEOUT_NS = 200_000_000
 """Least retransmission timeout of Linux."""
 SILENT_ACKS = 4
@@ -70,6 +75,8 @@ class Half:
     loss_rtts: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT_LOSSES))
     capable: bool = False
     key: bytes = b""
+    listed: bool = False
+    """Whether the token of its key is known."""
     backup: bool = False
     options: int = 0
     """Segments with options of Multipath TCP."""
@@ -109,6 +116,14 @@ class Flow:
 
 
 @dataclass
+class Ends:
+    """Ends of a connection's data, by the end that sends it; None until they are seen."""
+
+    sent: list[int | None] = field(default_factory=lambda: [None, None])
+    acked: list[int | None] = field(default_factory=lambda: [None, None])
+
+
+@dataclass
 class Captured:
     """Connections that captures have."""
 
@@ -122,15 +137,19 @@ class Captured:
     """Whether SYN and SYN/ACK had MP_CAPABLE, by the port of the listener."""
 
 
-def read(files: Sequence[pathlib.Path]) -> Captured:
-    """Captures of one host, taken at the same time. Raises `ScenarioError` and OSError."""
+def read(files: Sequence[pathlib.Path], done: Callable[[float], None] = lambda _: None) -> Captured:
+    """Captures of one host, taken at the same time; `done` gets the fraction that is read.
+
+    Raises `ScenarioError` and OSError.
+    """
     captures = [Capture(file) for file in files]
     spans: dict[tuple[str, str], list[int]] = {}
-    for one in _merged(captures):
+    every = SPARSELY if sum(file.stat().st_size for file in files) > LARGE_BYTES else 1
+    for one in (segment for file in captures for segment in file.segments_of(every)):
         if one.length:
             span = spans.setdefault((one.source, one.target), [0, one.time_ns, 0])
             span[0] += one.length
-            span[2] = one.time_ns
+            span[1:] = min(span[1], one.time_ns), max(span[2], one.time_ns)
     unknown = sorted({link for one in captures for link in one.unknown_links})
     if unknown and not spans:
         raise ScenarioError(
@@ -143,7 +162,9 @@ def read(files: Sequence[pathlib.Path]) -> Captured:
     ends = [first + (last - first) * (i + 1) // SAMPLES for i in range(SAMPLES)]
     found = _Reading()
     outputs: list[Output] = []
-    for one in _merged(captures):
+    for number, one in enumerate(_merged(captures)):
+        if number % 4096 == 0:
+            done(sum(file.fraction for file in captures) / len(captures))
         while len(outputs) < SAMPLES and one.time_ns > ends[len(outputs)]:
             outputs.append(found.output(ends[len(outputs)]))
         found.add(one)
@@ -203,6 +224,13 @@ def _wrapped(value: int, near: int, bits: int = 32) -> int:
     return near + (value - near + half) % (1 << bits) - half
 
 
+def _later(value: int | None, than: int | None) -> int | None:
+    """The later of two numbers of data, either of which may not be known."""
+    if value is None or than is None:
+        return value if than is None else than
+    return max(than, _wrapped(value, than))
+
+
 def _token(key: bytes) -> str:
     return hashlib.sha256(key).hexdigest()[:8]
 
@@ -216,6 +244,7 @@ class _Reading:
         self._groups = count()
         self._tokens: dict[str, int] = {}
         self._data: dict[int, list[list[Half]]] = {}
+        self._ends: dict[int, Ends] = {}
         self.duplicates = 0
 
     def add(self, one: Segment) -> None:
@@ -384,23 +413,20 @@ class _Reading:
             flow.group = self._group(flow)
             if flow.group < 0:
                 return
+            self._ends.setdefault(flow.group, Ends())
             halves = self._data.setdefault(flow.group, [[], []])
             halves[0].append(flow.halves[0])
             halves[1].append(flow.halves[1])
         for half in flow.halves:
-            if half.key:
+            if half.key and not half.listed:
+                half.listed = True
                 self._tokens[_token(half.key)] = flow.group
-        if me.data_next is None and me.data_una is None:
-            return
-        # Data of this end, and data of the other, which this end acknowledges.
-        for mine, theirs in ((0, 1), (1, 0)):
-            sent = [h.data_next for h in self._data[flow.group][mine] if h.data_next is not None]
-            acked = [h.data_una for h in self._data[flow.group][theirs] if h.data_una is not None]
-            if sent and acked:
-                last = max(_wrapped(n, sent[0]) for n in sent)
-                una = max(_wrapped(n, sent[0]) for n in acked)
-                half = flow.halves[mine]
-                half.outstanding = max(half.outstanding, last - una)
+        ends = self._ends[flow.group]
+        ends.sent[side] = _later(me.data_next, ends.sent[side])
+        ends.acked[1 - side] = _later(me.data_una, ends.acked[1 - side])
+        for half, sent, acked in zip(flow.halves, ends.sent, ends.acked, strict=True):
+            if sent is not None and acked is not None:
+                half.outstanding = max(half.outstanding, sent - _wrapped(acked, sent))
 
     def _group(self, flow: Flow) -> int:
         if flow.started and flow.join is None:
