@@ -34,7 +34,12 @@ def newreno(folder: Path, right: str = "", wrong: str = "") -> str:
     return f"{folder / 'libmine.so'}:newreno"
 
 
-@pytest.mark.parametrize("item", FAULTS)
+QUICK = {"slow_start", "receive_window", "idle"}
+
+
+@pytest.mark.parametrize(
+    "item", [pytest.param(one, marks=() if one in QUICK else pytest.mark.slow) for one in FAULTS]
+)
 def test_an_item_finds_the_fault_that_it_asks_for(item: str, tmp_path: Path) -> None:
     how = {"suite": "controller", "quick": True, "jobs": 1}
     right = judge(newreno(tmp_path), [item], **how)[item]
