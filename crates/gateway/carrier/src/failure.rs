@@ -143,11 +143,11 @@ impl fmt::Display for Refused {
 
 impl error::Error for Refused {}
 
-/// Error of a TCP connection to this address.
-pub(crate) fn of_connect(error: &io::Error, far: SocketAddr) -> anyhow::Error {
+/// Error of a TCP connection of a path to this address.
+pub(crate) fn of_connect(error: &io::Error, path: &Path, far: SocketAddr) -> anyhow::Error {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => Refused(far).into(),
-        _ => anyhow!("connecting to {far}: {error}"),
+        _ => anyhow!(of_path(error, path, far)),
     }
 }
 
@@ -186,8 +186,12 @@ pub(crate) fn of_path(error: &io::Error, path: &Path, far: SocketAddr) -> String
 }
 
 /// Cause: nothing returns over a path from this address, although packets are sent.
-pub(crate) fn of_silent_path(path: &Path, far: SocketAddr) -> String {
-    let port = far.port();
+pub(crate) fn of_silent_path(protocol: &str, path: &Path, far: SocketAddr) -> String {
+    let (port, ip) = (far.port(), if far.is_ipv4() { 28 } else { 48 });
+    let size = match protocol {
+        "UDP" => format!(", or packets of {} bytes do not pass", 1200 + ip),
+        _ => String::new(),
+    };
     let route = match (path.address, &path.interface) {
         (Some(address), None) => format!(
             "packets from {address} leave by another link (ip route get {} from {address}), ",
@@ -196,8 +200,7 @@ pub(crate) fn of_silent_path(path: &Path, far: SocketAddr) -> String {
         _ => String::new(),
     };
     format!(
-        "no answer from {far}: {route}a portal or firewall drops UDP to port {port}, or packets \
-         of 1228 bytes do not pass"
+        "no answer from {far}: {route}a portal or firewall drops {protocol} to port {port}{size}"
     )
 }
 

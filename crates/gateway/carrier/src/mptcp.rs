@@ -21,6 +21,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use socket2::Protocol;
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::failure::{self, End, KEY_REFUSED, Refused};
@@ -98,14 +99,17 @@ async fn connect_over(
     rule: &str,
 ) -> anyhow::Result<Tunnel> {
     let tls = connect_tls(near, identity, path, rule, protocol(near)).await?;
+    let socket = socket::of(&tls);
+    let is_ipv4 = core::is_ipv4(&socket);
     let core = Core::new(
-        socket::of(&tls),
+        socket,
         rule,
         near.settings.limits,
-        (Paths::near(&near.paths), Token::default()),
+        (Paths::near(near, is_ipv4), Token::default()),
         kappas(rule, &near.settings)?,
     );
-    let established = establish(tls, core.clone(), Some(near.clone())).await;
+    let end = Some((Arc::new(near.clone()), identity.clone()));
+    let established = establish(tls, core.clone(), end).await;
     let tunnel = established.map_err(refused)?;
     core.supervisor()
         .spawn(pool::keep(near.clone(), identity.clone(), core));
@@ -131,6 +135,11 @@ async fn connect_tls(
     protocol: Protocol,
 ) -> anyhow::Result<Tls> {
     let (stream, _opened) = socket::connect(&near.far, path, rule, protocol).await?;
+    over_tls(identity, stream).await
+}
+
+/// A handshake of TLS with `far`.
+async fn over_tls(identity: &Arc<Identity>, stream: TcpStream) -> anyhow::Result<Tls> {
     let connector = tokio_rustls::TlsConnector::from(Arc::new(identity.client()));
     let name = tls::SERVER_NAME.try_into().expect("a valid name");
     let tls = connector.connect(name, socket::buffered(stream)).await;
@@ -152,7 +161,7 @@ fn protocol(near: &config::Near) -> Protocol {
 async fn establish(
     tls: Tls,
     core: Arc<Core>,
-    near: Option<config::Near>,
+    near: Option<(Arc<config::Near>, Arc<Identity>)>,
 ) -> anyhow::Result<Tunnel> {
     core.update_paths();
     let tasks = core.supervisor();

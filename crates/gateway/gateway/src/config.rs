@@ -252,7 +252,7 @@ impl Limits {
 
     /// Most DNS queries at a time. They have places of their own beside the connections.
     pub fn queries(&self) -> usize {
-        self.connections().div_ceil(4).max(FEW)
+        self.connections().div_ceil(8).max(FEW)
     }
 
     /// Most DNS queries of one client at a time: the part that it has of the connections.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
-use tokio::time::{Instant, interval};
+use tokio::time::{Instant, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
@@ -33,6 +33,9 @@ mod stream;
 
 /// Interval at which failed handshakes are counted.
 const COUNT: Duration = Duration::from_millis(250);
+
+/// Age at which a tunnel is logged.
+const STEADY: Duration = Duration::from_millis(500);
 
 /// Characters of a public key that name a peer.
 const SHORT_KEY: usize = 9;
@@ -281,7 +284,6 @@ impl Shared {
                 return tunnel.close(&reason);
             }
         };
-        self.log(&peer, number, "tunnel established");
         let itcp = self.config().tunnel.itcp.clone();
         let session = Session {
             tunnel: tunnel.clone(),
@@ -290,13 +292,27 @@ impl Shared {
             peer: peer.clone(),
             is_warned: AtomicBool::new(false),
         };
-        tokio::select! {
-            () = stream::accept(&self, session) => {}
-            () = itcp::adjust(&tunnel, itcp) => {}
+        // A near whose handshakes have waited takes one, and drops the others without a word.
+        let served = async {
+            tokio::select! {
+                () = stream::accept(&self, session) => {}
+                () = itcp::adjust(&tunnel, itcp) => {}
+            }
+            tunnel.closed().await.to_string()
+        };
+        tokio::pin!(served);
+        let early = timeout(STEADY, &mut served).await;
+        let is_dropped = |reason: &String| !reason.contains("by the peer: ");
+        if early.as_ref().is_ok_and(is_dropped) {
+            return;
         }
-        let reason = tunnel.closed().await;
+        self.log(&peer, number, "tunnel established");
+        let reason = match early {
+            Ok(reason) => reason,
+            Err(_) => served.await,
+        };
         drop(entry);
-        self.log(&peer, number, &reason.to_string());
+        self.log(&peer, number, &reason);
     }
 
     /// Logs a tunnel's life. A peer cannot fill the log: it has some lines at once, and then one in

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::AtomicU32;
 
 use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::DropGuard;
 
+use crate::carrier::Tunnel;
 use crate::carrier::mptcp::{reconcile_endpoints, remove_endpoints};
-use crate::carrier::{Lines, Tunnel};
 use crate::config::difference::Differs;
 use crate::config::{self, Live};
 use crate::counters::Counters;
@@ -68,10 +68,8 @@ struct Shared {
     carried: Carried,
     associations: Arc<Associations>,
     next_association: AtomicU32,
-    /// Whether far is of a version that does not tell near's clients apart.
-    far_is_old: AtomicBool,
-    /// Lines about datagrams that are dropped because of what their client has requested.
-    lines: Mutex<Lines>,
+    /// Whether far is of a version that does not tell near's clients apart, once it is known.
+    far_is_old: Mutex<Option<bool>>,
     tasks: Tasks,
 }
 
@@ -117,8 +115,7 @@ impl Gateway for Near {
             associations,
             // far knows the associations of an earlier process with this key until they end.
             next_association: AtomicU32::new(u32::from_ne_bytes(random())),
-            far_is_old: AtomicBool::new(false),
-            lines: Mutex::default(),
+            far_is_old: Mutex::default(),
             tasks: Tasks::default(),
         });
         let closed = shared.tasks.closed().clone().drop_guard();

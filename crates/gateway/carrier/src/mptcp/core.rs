@@ -99,7 +99,7 @@ impl Core {
         (paths, token): (Paths, Token),
         kappas: Option<Kappas>,
     ) -> Arc<Core> {
-        let peer = socket.peer_addr().ok();
+        let is_ipv4 = is_ipv4(&socket);
         Arc::new(Core {
             is_near: paths.is_near,
             limits,
@@ -118,7 +118,7 @@ impl Core {
             received: Mutex::default(),
             changes: Changes::default(),
             rule: rule.to_owned(),
-            is_ipv4: peer.is_none_or(|peer| peer.ip().to_canonical().is_ipv4()),
+            is_ipv4,
             paths: Mutex::new(paths),
             kappas,
             kappa: AtomicU64::new(0),
@@ -330,6 +330,7 @@ impl Core {
             link: Weak::new(),
             lacks: None,
             subflows: Vec::new(),
+            moved: None,
             held: None,
         };
         links.present.insert(number, watched);
@@ -495,6 +496,12 @@ impl Core {
             self.share_kappa();
         }
     }
+}
+
+/// Whether the peer has an IPv4 address.
+pub fn is_ipv4(socket: &TcpStream) -> bool {
+    let peer = socket.peer_addr();
+    peer.map_or(true, |peer| peer.ip().to_canonical().is_ipv4())
 }
 
 /// Most datagrams that wait; then the oldest is discarded.

@@ -24,40 +24,37 @@ pub const MOST: usize = 8;
 #[derive(Debug)]
 pub struct Endpoint {
     address: IpAddr,
-    interface: Option<String>,
-    backup: bool,
+    /// The endpoint as the kernel has it, or had it before it was closed.
+    found: Found,
     /// Whether this process has added the endpoint.
     own: bool,
-    /// The endpoint as it was before it was removed, until it is added again.
-    closed: Option<Found>,
+    is_closed: bool,
 }
 
 impl Endpoint {
     /// Adds the endpoint, unless the operator has.
     pub fn add(address: IpAddr, interface: Option<&str>, backup: bool) -> anyhow::Result<Endpoint> {
-        let mut endpoint = Endpoint {
-            address,
-            interface: interface.map(str::to_owned),
-            backup,
-            own: false,
-            closed: None,
-        };
-        // Declared after the endpoint, whose drop takes the lock too.
         let mut added = ADDED.lock();
-        if let Some(users) = added.get_mut(&address) {
-            *users += 1;
-            endpoint.own = true;
-            return Ok(endpoint);
+        let mut own = added.contains_key(&address);
+        let found = match find(address)? {
+            Some(found) if own || found.is(interface, backup) => found,
+            other => {
+                if let Some(other) = other {
+                    other.replace(interface, backup)?;
+                }
+                own = true;
+                create(address, interface, backup)?
+            }
+        };
+        if own {
+            *added.entry(address).or_default() += 1;
         }
-        match find(address)? {
-            Some(found) if found.is(interface, backup) => return Ok(endpoint),
-            Some(found) => found.replace(interface, backup)?,
-            None => {}
-        }
-        endpoint.create()?;
-        added.insert(address, 1);
-        endpoint.own = true;
-        Ok(endpoint)
+        Ok(Endpoint {
+            address,
+            found,
+            own,
+            is_closed: false,
+        })
     }
 
     /// Address of the endpoint.
@@ -69,29 +66,38 @@ impl Endpoint {
     /// them anew.
     pub fn renew(&mut self) -> anyhow::Result<()> {
         self.close()?;
-        match self.closed.take() {
-            Some(found) => found.add(),
-            None => self.create(),
+        self.is_closed = false;
+        match self.found.add() {
+            // Another tunnel has added it.
+            Err(_) if find(self.address)?.is_some() => Ok(()),
+            added => added,
         }
     }
 
     /// Removes the endpoint until it is renewed, which ends its paths.
     pub fn close(&mut self) -> anyhow::Result<()> {
-        if let Some(found) = find(self.address)? {
-            found.remove()?;
-            self.closed = Some(found);
+        if !std::mem::replace(&mut self.is_closed, true)
+            && let Err(error) = self.found.remove()
+        {
+            // Another tunnel, or somebody else, has removed it, or added it by another number.
+            match find(self.address)? {
+                Some(found) if found != self.found => found.remove()?,
+                Some(_) => return Err(error),
+                None => {}
+            }
         }
         Ok(())
     }
+}
 
-    fn create(&self) -> anyhow::Result<()> {
-        let address = self.address.to_string();
-        let mut arguments = vec!["endpoint", "add", &address];
-        arguments.extend(self.interface.iter().flat_map(|name| ["dev", name]));
-        arguments.push("subflow");
-        arguments.extend(self.backup.then_some("backup"));
-        run(&arguments).map(drop)
-    }
+fn create(address: IpAddr, interface: Option<&str>, backup: bool) -> anyhow::Result<Found> {
+    let own = address.to_string();
+    let mut arguments = vec!["endpoint", "add", &own];
+    arguments.extend(interface.into_iter().flat_map(|name| ["dev", name]));
+    arguments.push("subflow");
+    arguments.extend(backup.then_some("backup"));
+    run(&arguments)?;
+    find(address)?.context("the kernel has no endpoint that it has just accepted")
 }
 
 /// Removes the endpoints of these paths that are not as configured, before there is a connection
@@ -133,8 +139,9 @@ pub fn reconcile(paths: &[Path]) -> anyhow::Result<()> {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        if let Some(found) = self.closed.take().filter(|_| !self.own)
-            && let Err(error) = found.add()
+        if self.is_closed
+            && !self.own
+            && let Err(error) = self.found.add()
         {
             tracing::warn!("{error:#}");
         }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use anabranch_sockets::unacknowledged_bytes;
+use anabranch_sockets::{Subflow, unacknowledged_bytes};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -25,6 +25,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 // Import circle with `core`: a tunnel counts and ends its connections, which tell it what they do.
 use super::core::Core;
+use super::paths::subflows;
 use super::socket::{self, Tls};
 use crate::window::stalled;
 use crate::{Incoming, Outgoing, Stream};
@@ -43,6 +44,17 @@ const CHUNK: usize = 65_000;
 
 /// Size of a chunk's length, bytes.
 const HEADER: usize = 2;
+
+/// Time in which the paths send what a connection has given them, at most; and least data of that,
+/// bytes. The kernel gives a path much more, and what a dead path had comes after it.
+const AHEAD: f64 = 0.05;
+const LEAST: f64 = 16e3;
+
+/// Size of a segment, bytes, about.
+const SEGMENT: f64 = 1400.0;
+
+/// Least and longest time between two looks at that.
+const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(25)];
 
 /// A connection that has joined a tunnel.
 pub struct Link {
@@ -211,6 +223,7 @@ pub fn stream(link: &Arc<Link>, begun: Option<usize>) -> Stream {
             failure: Failure::new(link),
             link: link.clone(),
             shutdown: Shutdown::No,
+            pause: None,
         }),
     }
 }
@@ -338,10 +351,31 @@ impl Drop for Reader {
     }
 }
 
+/// Most data that these paths of a connection send in time, bytes.
+///
+/// # Errors
+/// If they have as much: the time until half of it is sent.
+fn room(subflows: &[Subflow]) -> Result<usize, Duration> {
+    // Data of a path that does not answer is sent over others.
+    let answer = |it: &&Subflow| it.open && it.rtt_us > 0 && it.backoff == 0;
+    let rate = |it: &Subflow| f64::from(it.window) * SEGMENT / (f64::from(it.rtt_us) * 1e-6);
+    let rate: f64 = subflows.iter().filter(answer).map(rate).sum();
+    let most = (AHEAD * rate).max(LEAST);
+    let unsent = subflows.iter().filter(answer);
+    let unsent: f64 = unsent.map(|it| f64::from(it.unsent)).sum();
+    if unsent < most {
+        return Ok(most as usize);
+    }
+    let pause = Duration::from_secs_f64((unsent - most / 2.0) / rate);
+    Err(pause.clamp(PAUSES[0], PAUSES[1]))
+}
+
 struct Writer {
     failure: Failure,
     link: Arc<Link>,
     shutdown: Shutdown,
+    /// Pause until the next look at what the paths have.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 enum Shutdown {
@@ -377,10 +411,24 @@ impl AsyncWrite for Writer {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let bytes = &bytes[..bytes.len().min(CHUNK)];
         if bytes.is_empty() {
             return Poll::Ready(Ok(0));
         }
+        let room = loop {
+            if let Some(pause) = &mut self.pause {
+                ready!(pause.as_mut().poll(cx));
+                self.pause = None;
+            }
+            let room = match subflows(&self.link.socket) {
+                Ok((true, subflows)) => room(&subflows),
+                _ => Ok(usize::MAX),
+            };
+            match room {
+                Ok(room) => break room,
+                Err(pause) => self.pause = Some(Box::pin(sleep(pause))),
+            }
+        };
+        let bytes = &bytes[..bytes.len().min(CHUNK).min(room)];
         ready!(self.poll_chunk(bytes, cx))?;
         self.link.core.accepted(bytes.len());
         self.link.has_moved.store(true, Ordering::Relaxed);
@@ -438,5 +486,32 @@ impl Drop for Writer {
             self.link.reset();
         }
         self.link.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_given_what_it_sends_in_50_ms() {
+        let path = |window, unsent, backoff| Subflow {
+            open: true,
+            rtt_us: 140_000,
+            window,
+            unsent,
+            backoff,
+            ..Subflow::default()
+        };
+        // 100 packets of 1400 bytes in 140 ms are 1 MB/s, so 50 kB.
+        assert_eq!(room(&[path(100, 49_000, 0)]), Ok(50_000));
+        let ms = Duration::from_millis;
+        // 30 kB more than half of it take 30 ms, and the longest pause is 25.
+        assert_eq!(room(&[path(50, 0, 0), path(50, 55_000, 0)]), Err(ms(25)));
+        // A slow one is given 16 kB: as many at 100 kB/s take longer than a pause.
+        assert_eq!(room(&[path(10, 0, 0)]), Ok(16_000));
+        assert_eq!(room(&[path(10, 16_000, 0)]), Err(ms(25)));
+        // Data of a dead path stops no other.
+        assert_eq!(room(&[path(100, 0, 0), path(100, 400_000, 1)]), Ok(50_000));
     }
 }

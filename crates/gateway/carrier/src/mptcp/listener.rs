@@ -173,7 +173,10 @@ async fn accept_one(
         let key = tls::peer_key(tls.get_ref().1.peer_certificates().unwrap_or_default())?;
         all.handshakes.proved(&key, peer);
         let settings = all.settings.get();
-        match first_frame(&mut tls).await? {
+        let Some(first) = first_frame(&mut tls).await? else {
+            return Ok(None);
+        };
+        match first {
             Frame::Join(token) => {
                 all.invitations.join(&token, &key, tls).await?;
                 Ok(None)
@@ -192,23 +195,26 @@ async fn accept_one(
     place.run(HANDSHAKE, established).await
 }
 
-/// Reads the frame with which a connection begins. A peer of another version is told this one.
+/// Reads the frame with which a connection begins; `None` if it ends before, as one does that tries
+/// a path. A peer of another version is told this one.
 ///
 /// # Errors
 /// If the connection ends, or this is no such frame.
-async fn first_frame(tls: &mut Tls) -> anyhow::Result<Frame> {
+async fn first_frame(tls: &mut Tls) -> anyhow::Result<Option<Frame>> {
     /// Largest body, bytes.
     const LONGEST: usize = 64;
     let mut frame = vec![0; HEADER];
-    let read = tls.read_exact(&mut frame).await;
-    read.context("the first frame")?;
+    match tls.read_exact(&mut frame).await {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        read => read.context("the first frame")?,
+    };
     let body = usize::from(u16::from_be_bytes([frame[HEADER - 2], frame[HEADER - 1]]));
     ensure!(body <= LONGEST, "a first frame of {body} bytes");
     frame.resize(HEADER + body, 0);
     let read = tls.read_exact(&mut frame[HEADER..]).await;
     read.context("the first frame")?;
     match Frame::decode(&frame, true) {
-        Ok(frame) => Ok(frame),
+        Ok(frame) => Ok(Some(frame)),
         Err(reason) => {
             let hello = Frame::Hello(Hello {
                 streams: 0,

@@ -9,34 +9,42 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_sockets::mptcp_info;
 use futures_util::StreamExt;
-use futures_util::future::{BoxFuture, select_ok};
+use futures_util::future::{BoxFuture, OptionFuture, select_ok};
 use futures_util::stream::FuturesUnordered;
 use socket2::Protocol;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::core::Core;
 use super::endpoints::{self, Endpoint, address_of};
-use super::socket;
-use crate::PathState;
+use super::{over_tls, socket};
 use crate::config::{self, Role};
+use crate::tls::Identity;
+use crate::{PathState, failure};
 
-/// Interval at which the state is read.
-const PERIOD: Duration = Duration::from_millis(100);
+/// Intervals at which the state is read, while data arrives and otherwise.
+const PERIOD: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(100)];
 /// Interval at which what the connections hold is compared with its limit.
 const RELIEVE: Duration = Duration::from_secs(1);
 /// Longest time of a connection without any path.
 const ALONE: Duration = Duration::from_secs(10);
+/// Interval at which it is found why paths do not work, and longest time for each step of that.
+const DIAGNOSIS: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Time that endpoints stay after the end of the tunnel.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// A probe: the index of the path, and whether it was answered in time.
 type RunningProbe = BoxFuture<'static, (usize, bool)>;
 
+/// Configuration and identity of `near`, with which it connects.
+type End = (Arc<config::Near>, Arc<Identity>);
+
 /// Watches the paths until the tunnel is closed; on `near` also opens them.
-pub async fn maintain(core: Arc<Core>, near: Option<config::Near>) {
-    let near = near.map(Arc::new);
+pub async fn maintain(core: Arc<Core>, near: Option<End>) {
     let mut kept = Vec::new();
+    let mut diagnosing = near.clone().map(|end| diagnose(end, core.clone()));
     let mut probes = FuturesUnordered::<RunningProbe>::new();
     let mut arrivals = Arrivals::default();
     let mut announced = false;
@@ -69,9 +77,10 @@ pub async fn maintain(core: Arc<Core>, near: Option<config::Near>) {
                 endpoints::apply_settings();
             }
         }
-        if let Some(near) = near.as_ref().filter(|_| !kept.is_empty()) {
+        if let Some((near, _)) = near.as_ref().filter(|_| !kept.is_empty()) {
             let actions = decide(&core, &mut kept, &mut arrivals);
             for (index, action) in &actions {
+                tracing::debug!(path = near.paths[*index].name, ?action, "path");
                 if let Do::Probe(patience) = action {
                     probes.push(probe(near.clone(), core.clone(), *index, *patience));
                 }
@@ -79,9 +88,11 @@ pub async fn maintain(core: Arc<Core>, near: Option<config::Near>) {
             kept = act(&core, kept, actions).await;
         }
         core.changes.prepared.notify_one();
+        let period = PERIOD[usize::from(!arrivals.flow(Instant::now()))];
         tokio::select! {
-            () = sleep(PERIOD) => {}
+            () = sleep(period) => {}
             Some((index, answered)) = probes.next() => kept[index].probed(answered),
+            Some(()) = OptionFuture::from(diagnosing.as_mut()) => diagnosing = None,
             _ = core.until_closed() => break,
         }
     }
@@ -90,6 +101,58 @@ pub async fn maintain(core: Arc<Core>, near: Option<config::Near>) {
     core.until_ended().await;
     sleep(LINGER).await;
     let _ = tokio::task::spawn_blocking(move || drop(kept)).await;
+}
+
+/// Finds why paths do not open, or are dead, until the tunnel is closed.
+fn diagnose((near, identity): End, core: Arc<Core>) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        loop {
+            sleep(DIAGNOSIS).await;
+            for (index, path) in near.paths.iter().enumerate() {
+                if !core.paths().rows()[index].is_missing() {
+                    continue;
+                }
+                let fault = fault(&near, &identity, path, core.rule()).await;
+                core.paths().rows()[index].fault = Some(fault);
+            }
+        }
+    })
+}
+
+/// Reason for which a path does not work, by a connection over it.
+async fn fault(
+    near: &config::Near,
+    identity: &Arc<Identity>,
+    path: &config::Path,
+    rule: &str,
+) -> String {
+    let far = near.far.addresses.iter().copied();
+    let mut fars = far.filter(|far| {
+        path.address
+            .is_none_or(|own| own.is_ipv4() == far.is_ipv4())
+    });
+    let Some(far) = fars.next() else {
+        return format!("{} has no address of its family", near.far);
+    };
+    let (connection, _opened) = match timeout(
+        PATIENCE,
+        socket::connect(&near.far, path, rule, Protocol::MPTCP),
+    )
+    .await
+    {
+        Ok(Ok(connected)) => connected,
+        Ok(Err(error)) => return format!("{error:#}"),
+        Err(_) => return failure::of_silent_path("TCP", path, far),
+    };
+    let is_multipath = matches!(mptcp_info(&connection), Ok(Some(_)));
+    match timeout(PATIENCE, over_tls(identity, connection)).await {
+        Ok(Err(error)) => format!("{error:#}"),
+        Err(_) => "far accepts a connection over it, but large packets do not pass".to_owned(),
+        Ok(Ok(_)) if !is_multipath => {
+            "far answers over it, but a middlebox strips Multipath TCP".to_owned()
+        }
+        Ok(Ok(_)) => "far answers over it: it is about to open".to_owned(),
+    }
 }
 
 /// All paths, including the one that has connected, which is opened anew if it dies.
@@ -130,6 +193,7 @@ fn decide(core: &Core, kept: &mut [Kept], arrivals: &mut Arrivals) -> Vec<(usize
         is_suspected: suspected.contains(&index)
             || row.has_timed_out()
             || row.address.is_some_and(|address| lacked.contains(&address)),
+        arrives: arrivals.arrives(index),
         others_work: working > usize::from(row.works()),
         base_rtt: base_rtt(state),
     });
@@ -229,6 +293,8 @@ pub struct Known {
     pub is_missing: bool,
     /// Whether the path may be dead, or late.
     pub is_suspected: bool,
+    /// Whether data arrives over the path, since it was last suspected.
+    pub arrives: bool,
     /// Whether other paths work.
     pub others_work: bool,
     /// Smallest round-trip time.
@@ -384,6 +450,10 @@ impl Doubt {
             }
             Probe::Next(_) | Probe::Sent => None,
             Probe::Ended(true) => self.is_closed.then_some(Do::Renew),
+            Probe::Ended(false) if !self.is_closed && known.arrives => {
+                self.probe = Probe::Ended(true);
+                None
+            }
             // The path is dead or late: its data is sent over others.
             Probe::Ended(false) if !self.is_closed && known.others_work => {
                 (self.is_closed, self.since) = (true, now);
@@ -412,11 +482,14 @@ impl Doubt {
 }
 
 /// Least data that arrives over a path between two observations while data flows, bytes.
-const FLOW: u64 = 10_000;
+const FLOW: u64 = 5_000;
 
 /// Least time without an arrival that makes a path suspect, unless a round-trip time is longer: a
 /// window may arrive at once.
-const QUIET: Duration = Duration::from_millis(150);
+const QUIET: Duration = Duration::from_millis(50);
+
+/// Time after an arrival for which data flows.
+const FLOWS: Duration = Duration::from_secs(1);
 
 /// Arrivals over the paths, for suspicion by the receiver: the sender may be `far`, of whose
 /// timeouts `near` knows nothing.
@@ -433,6 +506,17 @@ struct Arrival {
 }
 
 impl Arrivals {
+    /// Whether data has arrived lately.
+    pub fn flow(&self, now: Instant) -> bool {
+        let mut flowed = self.0.iter().filter_map(|arrival| arrival.flowed);
+        flowed.any(|flowed| now < flowed + FLOWS)
+    }
+
+    /// Whether data arrives over a path, since it was last suspected.
+    pub fn arrives(&self, path: usize) -> bool {
+        self.0.get(path).is_some_and(|it| it.flowed.is_some())
+    }
+
     /// Returns the paths over which arrivals have stopped although data flowed, and flowed longer
     /// over another one. Each is returned once, until data flows again. `paths` has the bytes
     /// received over each, and its smallest round-trip time, if it is known.
@@ -478,6 +562,7 @@ mod tests {
             address: None,
             is_missing: false,
             is_suspected: false,
+            arrives: false,
             others_work: true,
             base_rtt: Some(30 * MS),
         }
@@ -544,6 +629,19 @@ mod tests {
     }
 
     #[test]
+    fn a_path_over_which_data_arrives_again_is_not_closed() {
+        let now = Instant::now();
+        let mut kept = doubted(now);
+        kept.probed(false);
+        let arrives = Known {
+            arrives: true,
+            ..known()
+        };
+        assert_eq!(kept.transition(&arrives, now), None);
+        assert_eq!(kept.stage, Stage::Used);
+    }
+
+    #[test]
     fn the_only_path_that_works_is_not_closed() {
         let begin = Instant::now();
         let alone = Known {
@@ -597,13 +695,13 @@ mod tests {
     }
 
     /// Times, ms, at which paths are suspected, with their indices, if `arrives` gives the bytes
-    /// that arrive over two paths in each 100 ms. The base RTT of the first, ms, is given.
+    /// that arrive over two paths in each 50 ms. The base RTT of the first, ms, is given.
     fn suspected_of(base_rtt: u64, arrives: impl Fn(u64) -> [u64; 2]) -> Vec<(u64, usize)> {
         let mut arrivals = Arrivals::default();
         let begin = Instant::now();
         let mut paths = [(0, Some(Duration::from_millis(base_rtt))), (0, None)];
         let mut suspected = Vec::new();
-        for ms in (0..2000).step_by(100) {
+        for ms in (0..2000).step_by(50) {
             for ((received, _), more) in paths.iter_mut().zip(arrives(ms)) {
                 *received += more;
             }
@@ -620,20 +718,20 @@ mod tests {
     #[test]
     fn a_path_is_suspected_once_if_data_flows_longer_over_another() {
         let until = |end: u64, ms: u64| if ms < end { FLOW } else { 0 };
-        // The last data of path 0 arrives at 400 ms, and that of path 1 later.
+        // The last data of path 0 arrives at 450 ms, and that of path 1 later.
         assert_eq!(
             suspected_late(|ms| [until(500, ms), until(700, ms)]),
-            [(600, 0)]
+            [(500, 0)]
         );
-        assert_eq!(suspected_late(|ms| [until(500, ms), FLOW]), [(600, 0)]);
-        assert_eq!(suspected_late(|ms| [FLOW, until(900, ms)]), [(1000, 1)]);
+        assert_eq!(suspected_late(|ms| [until(500, ms), FLOW]), [(500, 0)]);
+        assert_eq!(suspected_late(|ms| [FLOW, until(900, ms)]), [(900, 1)]);
         // The data has an end, or there was none.
         assert_eq!(suspected_late(|ms| [until(500, ms), until(500, ms)]), []);
         assert_eq!(suspected_late(|ms| [until(500, ms), 0]), []);
         assert_eq!(suspected_late(|_| [FLOW - 1, FLOW]), []);
         // It flows again, and stops again.
         let twice = |ms| [if ms / 500 % 2 == 0 { FLOW } else { 0 }, FLOW];
-        assert_eq!(suspected_late(twice), [(600, 0), (1600, 0)]);
+        assert_eq!(suspected_late(twice), [(500, 0), (1500, 0)]);
     }
 
     #[test]

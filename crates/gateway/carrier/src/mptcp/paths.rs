@@ -46,7 +46,11 @@ pub struct Row {
     pub role: Role,
     /// Whether the address is configured; otherwise it is one of the interface's.
     pub is_fixed: bool,
+    /// Reason for which it is off, or for which nothing returned when it was tried last.
+    pub fault: Option<String>,
     local: Option<IpAddr>,
+    /// Interface of the own address.
+    device: Option<String>,
     /// Subflows of all connections.
     subflows: HashMap<Ends, Subflow>,
     /// Counters of the subflows that are gone.
@@ -100,16 +104,21 @@ pub fn subflows(socket: &TcpStream) -> io::Result<(bool, Vec<Subflow>)> {
 }
 
 impl Paths {
-    /// Paths of `near`, as configured.
-    pub fn near(paths: &[config::Path]) -> Paths {
-        let row = |path: &config::Path| Row {
-            interface: path.interface.clone(),
-            role: path.role,
-            is_fixed: path.address.is_some(),
-            ..Row::new(path.name.clone(), path.address)
+    /// Paths of `near`, as configured. One of another family than the tunnel's connections, or that
+    /// has used up its cap, is off.
+    pub fn near(near: &config::Near, is_ipv4: bool) -> Paths {
+        let row = |path: &config::Path| {
+            let fault = off(near, path, is_ipv4);
+            Row {
+                interface: path.interface.clone(),
+                role: fault.as_ref().map_or(path.role, |_| Role::Never),
+                is_fixed: path.address.is_some(),
+                fault,
+                ..Row::new(path.name.clone(), path.address)
+            }
         };
         Paths {
-            rows: paths.iter().map(row).collect(),
+            rows: near.paths.iter().map(row).collect(),
             is_near: true,
             multipath: None,
             has_ended: false,
@@ -227,7 +236,9 @@ impl Row {
             interface: None,
             role: Role::Available,
             is_fixed: false,
+            fault: None,
             local: None,
+            device: None,
             subflows: Default::default(),
             past: Counters::default(),
             condition: Condition::Opening,
@@ -297,8 +308,9 @@ impl Row {
             }
         }
         let local = self.present().next().and_then(|subflow| subflow.local);
-        if let Some(local) = local {
-            self.local = Some(local.ip().to_canonical());
+        let local = local.map(|local| local.ip().to_canonical());
+        if let Some(local) = local.filter(|local| Some(*local) != self.local) {
+            (self.local, self.device) = (Some(local), interface_of(local));
         }
         // It may be open although nothing returns over it.
         let works = self.has_heard() && !self.is_silent(TIMEOUTS);
@@ -313,6 +325,9 @@ impl Row {
             _ => Condition::Opening,
         };
         let before = std::mem::replace(&mut self.condition, condition);
+        if is_used(condition) {
+            self.fault = None;
+        }
         let dies = was_used && condition == Condition::Dead;
         self.deaths += u64::from(dies);
         if dies {
@@ -325,6 +340,20 @@ impl Row {
             (false, true) => Some("path opened"),
             _ => None,
         }
+    }
+
+    /// Reason for which the path carries nothing.
+    fn reason(&self) -> Option<String> {
+        let words = match self.condition {
+            Condition::Standby => "its role is backup",
+            Condition::Off if self.role != Role::Never => {
+                "the tunnel is plain TCP, which has one path: a middlebox strips Multipath TCP, or \
+                 a kernel lacks it"
+            }
+            Condition::Up => return None,
+            _ => return self.fault.clone(),
+        };
+        Some(words.to_owned())
     }
 
     fn state(&self) -> PathState {
@@ -345,7 +374,9 @@ impl Row {
         PathState {
             name: self.name.clone(),
             condition: self.condition,
+            reason: self.reason(),
             local: self.local,
+            interface: self.interface.clone().or(self.device.clone()),
             sent_bytes: counters.sent_bytes,
             received_bytes: counters.received_bytes,
             sent_packets: counters.sent_packets,
@@ -355,9 +386,26 @@ impl Row {
             window_packets: carrying.or(latest.map(window)).unwrap_or(0.0),
             mtu_bytes: mtu.unwrap_or(0),
             deaths: self.deaths,
-            ..PathState::default()
         }
     }
+}
+
+/// Reason for which a path of `near` is off; `None` if it is not.
+fn off(near: &config::Near, path: &config::Path, is_ipv4: bool) -> Option<String> {
+    let is_other = path.address.is_some_and(|own| own.is_ipv4() != is_ipv4);
+    let mut fars = near.far.addresses.iter();
+    let words = if is_other && fars.all(|far| far.is_ipv4() == is_ipv4) {
+        "far has no address of its family"
+    } else if is_other {
+        "the other paths reach far over the other family of addresses: give it one of that family"
+    } else if path.cap_bytes == Some(0) {
+        "its cap_bytes are used up"
+    } else if path.role == Role::Never {
+        "its role is never"
+    } else {
+        return None;
+    };
+    Some(words.to_owned())
 }
 
 /// Whether a subflow is bound: one that is not yet has no address.

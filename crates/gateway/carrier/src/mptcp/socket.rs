@@ -52,14 +52,14 @@ async fn connect_to(
     let socket = open(Domain::for_address(far), rule, protocol)?;
     if let Some(interface) = &path.interface {
         let bound = socket.bind_device(Some(interface.as_bytes()));
-        bound.with_context(|| format!("binding to interface {interface}"))?;
+        bound.map_err(|error| failure::of_connect(&error, path, far))?;
     }
     if let Some(own) = path.address {
         let bound = socket.bind(&SocketAddr::new(own, 0).into());
-        bound.with_context(|| format!("binding to {own}"))?;
+        bound.map_err(|error| failure::of_connect(&error, path, far))?;
     }
     match timeout(CONNECT, crate::socket::connect(socket, far)).await {
-        Ok(connected) => connected.map_err(|error| failure::of_connect(&error, far)),
+        Ok(connected) => connected.map_err(|error| failure::of_connect(&error, path, far)),
         Err(_) => bail!(failure::of_silence("TCP", far, CONNECT)),
     }
 }

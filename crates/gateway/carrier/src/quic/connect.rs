@@ -192,7 +192,12 @@ async fn handshake(
     let Ok(connected) = timeout(HANDSHAKE, connecting).await else {
         match has_answered {
             true => bail!("{far} answers over UDP, but there is no handshake in {HANDSHAKE:?}"),
-            false => bail!(failure::of_silence("UDP", far, PROBING + HANDSHAKE)),
+            false => {
+                let slot = &sockets.slots()[path];
+                slot.probe();
+                let silence = || failure::of_silence("UDP", far, PROBING + HANDSHAKE);
+                bail!(slot.unsent().unwrap_or_else(silence))
+            }
         }
     };
     let (endpoint, connection) = connected?;

@@ -268,13 +268,80 @@ fn a_backup_waits_and_a_path_that_is_never_used_is_off() {
         assert_eq!(stream.read_u64().await.expect("an answer"), 5_000_000);
         let paths = tunnel.paths();
         assert!(paths[1].sent_bytes < 5_000, "{paths:#?}");
+        assert_eq!(paths[0].reason, None);
+        assert_eq!(paths[1].reason.as_deref(), Some("its role is backup"));
     });
     drop(hosts);
     let hosts = Hosts::new("never");
-    let never = |near: &mut Near, _: &mut Far| near.paths[0].role = Role::Never;
-    with_tunnel(&hosts, never, |tunnel| async move {
-        until(&tunnel, [Condition::Off, Condition::Up]).await;
+    for (change, reason) in OFF {
+        let off = |near: &mut Near, _: &mut Far| change(&mut near.paths[0]);
+        with_tunnel(&hosts, off, move |tunnel| async move {
+            until(&tunnel, [Condition::Off, Condition::Up]).await;
+            assert_eq!(tunnel.paths()[0].reason.as_deref(), Some(reason));
+        });
+    }
+}
+
+/// Changes that turn a path off, with the reason.
+type Off = (fn(&mut anabranch_carrier::Path), &'static str);
+const OFF: [Off; 3] = [
+    (|path| path.role = Role::Never, "its role is never"),
+    (
+        |path| (path.role, path.cap_bytes) = (Role::Never, Some(0)),
+        "its cap_bytes are used up",
+    ),
+    (
+        |path| path.address = "fd00::1".parse().ok(),
+        "far has no address of its family",
+    ),
+];
+
+/// Waits until the path has a reason that begins so.
+async fn until_reason(tunnel: &Tunnel, path: usize, wanted: &str) {
+    let reason = || tunnel.paths()[path].reason.clone().unwrap_or_default();
+    let has = async {
+        while !reason().starts_with(wanted) {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let waited = timeout(Duration::from_secs(15), has).await;
+    waited.unwrap_or_else(|_| panic!("not {wanted:?}: {:#?}", tunnel.paths()));
+}
+
+#[test]
+fn a_path_that_does_not_open_has_a_reason() {
+    if !can_run() {
+        return;
+    }
+    let hosts = Hosts::new("reasons");
+    let nowhere = |near: &mut Near, _: &mut Far| {
+        near.paths[1] = anabranch_carrier::Path {
+            address: "10.0.7.7".parse().ok(),
+            ..near.paths[1].clone()
+        };
+    };
+    with_tunnel(&hosts, nowhere, |tunnel| async move {
+        until_reason(&tunnel, 1, "this host has no address 10.0.7.7").await;
     });
+    let gone = |near: &mut Near, _: &mut Far| {
+        near.paths[1].address = None;
+        near.paths[1].interface = Some("gone".to_owned());
+    };
+    with_tunnel(&hosts, gone, |tunnel| async move {
+        until_reason(&tunnel, 1, "this host has no interface gone").await;
+    });
+    set_link(&hosts.far, 1, "down");
+    let far = hosts.far.clone();
+    with_tunnel(
+        &hosts,
+        |_, _| {},
+        |tunnel| async move {
+            until_reason(&tunnel, 0, "no answer from 10.0.9.9:4433: ").await;
+            set_link(&far, 1, "up");
+            until(&tunnel, [Condition::Up, Condition::Up]).await;
+            assert_eq!(tunnel.paths()[0].reason, None);
+        },
+    );
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub(super) fn near(near: &Near) -> Vec<Fault> {
     faults.extend(services.iter().filter_map(Service::fault));
     faults.extend(rules(near));
     faults.extend(limits(&near.limits));
-    faults.extend(fault(&near.limits));
+    faults.extend(fault(&near.limits, near.tunnel.carrier));
     faults.extend(operation(&near.operation));
     faults
 }
@@ -58,7 +58,7 @@ pub(super) fn far(far: &Far) -> Vec<Fault> {
     all.extend(listener_of_operation(&far.operation));
     faults.extend(listeners(&all));
     faults.extend(limits(&far.limits));
-    faults.extend(fault(&far.limits));
+    faults.extend(fault(&far.limits, far.tunnel.carrier));
     faults.extend(operation(&far.operation));
     faults
 }
@@ -329,17 +329,23 @@ pub fn raise() {
 }
 
 /// Fault of limits for which the process can't have enough descriptors.
-fn fault(limits: &Limits) -> Option<Fault> {
+fn fault(limits: &Limits, carrier: Carrier) -> Option<Fault> {
+    // A query has one socket, and over Multipath TCP a connection of the tunnel.
+    let each_query = match carrier {
+        Carrier::Quic => 1,
+        Carrier::Mptcp => 2,
+    };
     let allowed = getrlimit(Resource::Nofile).maximum?;
     let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
     let connections = limits.connections();
-    let rest = limits.queries().saturating_add(RESERVE);
+    let queries = limits.queries().saturating_mul(each_query);
+    let rest = queries.saturating_add(RESERVE);
     let needed = connections.saturating_mul(EACH).saturating_add(rest);
     if needed <= allowed {
         return None;
     }
-    // Queries have a quarter of the places of connections.
-    let fit = allowed.saturating_sub(RESERVE) * 4 / (EACH * 4 + 1);
+    // Queries have an eighth of the places of connections.
+    let fit = allowed.saturating_sub(RESERVE) * 8 / (EACH * 8 + each_query);
     let smaller = if fit > 0 {
         format!(", or connections = {fit}")
     } else {

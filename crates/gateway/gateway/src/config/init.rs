@@ -161,7 +161,20 @@ pub fn near(mut arguments: InitNear) -> Result<String, Vec<Error>> {
     }
     let mut next = write::<Near>(&common, &text, &other)?;
     if paths.len() > 1 {
-        next += &routes(&paths);
+        let routes = routes(&paths);
+        let file = common.folder().join("near.routes");
+        let written = std::fs::write(&file, &routes);
+        written.map_err(|error| {
+            vec![Error::of_file(
+                &file.display().to_string(),
+                error.to_string(),
+            )]
+        })?;
+        let file = file.display();
+        let _ = write!(
+            next,
+            "{file}: written, for the unit, or sh as root at each start:\n{routes}"
+        );
     }
     if let Some(lan) = lan {
         next += &packet_filter(lan);
@@ -197,6 +210,11 @@ pub fn far(arguments: InitFar) -> Result<String, Vec<Error>> {
 }
 
 impl Common {
+    /// Folder of the files, empty for the present one.
+    fn folder(&self) -> &Path {
+        self.folder.strip_prefix(".").unwrap_or(&self.folder)
+    }
+
     /// Arguments that both gateways must have alike, where they are not the default.
     fn shared(&self) -> String {
         match self.carrier.as_str() {
@@ -248,9 +266,10 @@ fn quoted(text: &str) -> String {
 /// Both belong to the user of the units, if there is one and this process may give them away.
 fn write<C: Config>(common: &Common, head: &str, other: &str) -> Result<String, Vec<Error>> {
     let role = C::ROLE;
-    let file = common.folder.join(format!("{role}.toml"));
+    let folder = common.folder();
+    let file = folder.join(format!("{role}.toml"));
     let key_file = format!("{role}.key");
-    let key_path = common.folder.join(&key_file);
+    let key_path = folder.join(&key_file);
     let fail =
         |path: &Path, message: String| vec![Error::of_file(&path.display().to_string(), message)];
     if common.peer.is_some() && file.symlink_metadata().is_ok() {
@@ -314,10 +333,10 @@ fn give(key: &Path, next: &mut String) {
     }
 }
 
-/// Commands by which the packets of each link leave by it and no other.
+/// Commands by which the packets of each link leave by it and no other, for the present addresses.
 fn routes(paths: &[Link]) -> String {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
-    let mut out = "Routes, as root, after each start and each change of an address:\n".to_owned();
+    let mut out = String::new();
     for family in ["-4", "-6"] {
         let mut rules = String::new();
         for (i, link) in paths.iter().enumerate() {

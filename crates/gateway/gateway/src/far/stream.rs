@@ -179,14 +179,7 @@ async fn tcp(
     };
     confirm(&mut stream).await?;
     counters.relayed_far.increment();
-    relay(
-        stream,
-        socket,
-        counters,
-        &permit.flow,
-        &shared.limiter.limits(),
-    )
-    .await
+    relay(stream, socket, counters, permit, &shared.limiter.limits()).await
 }
 
 /// Connects to an address of the destination that is allowed and in none of the refused networks.

@@ -119,6 +119,7 @@ impl Connector {
     ) -> Option<Tunnel> {
         info!(tunnel = %id, "tunnel established");
         shared.counters.tunnels_established.increment();
+        *shared.far_is_old.lock() = None;
         let active = shared.counters.active_tunnels.hold();
         let itcp = shared.config().tunnel.itcp.clone();
         let close = CloseOnDrop(tunnel);

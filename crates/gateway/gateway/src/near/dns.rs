@@ -128,15 +128,17 @@ async fn resolve(shared: &Arc<Shared>, query: &[u8], parsed: &Query<'_>, permit:
 async fn ask(shared: &Arc<Shared>, query: &[u8], client: u32) -> io::Result<Result<Bytes, Reply>> {
     let tunnel = tunnel(shared, None, None).await;
     let tunnel = tunnel.map_err(|_| io::ErrorKind::NetworkUnreachable)?;
-    let mut head = encoded(shared, &Head::Dns, client);
-    let mut asked = ask_in(&tunnel, &head, query).await;
-    let without = Head::Dns.encode(None);
-    if asked.is_err() && head != without {
-        // A far of an earlier version, see `request_in`.
-        head = without;
-        asked = ask_in(&tunnel, &head, query).await;
+    let (head, is_known) = encoded(shared, &Head::Dns, client);
+    let asked = ask_in(&tunnel, &head, query).await;
+    match asked {
+        // Perhaps far is of an earlier version, see `request_in`.
+        Err(_) if !is_known => ask_in(&tunnel, &Head::Dns.encode(None), query).await,
+        Err(_) => asked,
+        Ok(_) => {
+            shared.far_is_old.lock().get_or_insert(false);
+            asked
+        }
     }
-    asked
 }
 
 async fn ask_in(tunnel: &Tunnel, head: &[u8], query: &[u8]) -> io::Result<Result<Bytes, Reply>> {

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -84,14 +83,18 @@ pub async fn request_in(
     head: &Head,
     client: u32,
 ) -> Result<Stream, Failure> {
-    let bytes = encoded(shared, head, client);
+    let (bytes, is_known) = encoded(shared, head, client);
     let requested = attempt(shared, tunnel, &bytes, client).await;
-    let without = head.encode(None);
-    if !matches!(requested, Err(Failure::Lost)) || bytes == without {
+    if !matches!(requested, Err(Failure::Lost)) {
+        shared.far_is_old.lock().get_or_insert(false);
         return requested;
     }
-    let again = attempt(shared, tunnel, &without, client).await;
-    if !matches!(again, Err(Failure::Lost)) && !shared.far_is_old.swap(true, Ordering::Relaxed) {
+    if is_known {
+        return requested;
+    }
+    let again = attempt(shared, tunnel, &head.encode(None), client).await;
+    if !matches!(again, Err(Failure::Lost)) && shared.far_is_old.lock().replace(true) != Some(true)
+    {
         warn!(
             "far is of an earlier version, for which all clients of near are one: update far and \
              start near again"
@@ -100,10 +103,11 @@ pub async fn request_in(
     again
 }
 
-/// Bytes of a head for a client, as far understands it.
-pub fn encoded(shared: &Shared, head: &Head, client: u32) -> BytesMut {
-    let is_old = shared.far_is_old.load(Ordering::Relaxed);
-    head.encode((!is_old).then_some(client))
+/// Bytes of a head for a client, as far understands it, and whether that is known.
+pub fn encoded(shared: &Shared, head: &Head, client: u32) -> (BytesMut, bool) {
+    let is_old = *shared.far_is_old.lock();
+    let client = Some(client).filter(|_| is_old != Some(true));
+    (head.encode(client), is_old.is_some())
 }
 
 async fn attempt(

@@ -69,11 +69,11 @@ async fn reach(shared: &Arc<Shared>, to: &Destination, permit: &Permit) -> Resul
 
 /// Relays until both directions have ended, or resets both sides.
 pub async fn relay(shared: &Shared, local: Connection, remote: Remote, permit: &Permit) {
-    let (counters, flow) = (&shared.counters, &permit.flow);
+    let counters = &shared.counters;
     let limits = shared.limiter.limits();
     let relayed = match remote {
-        Remote::Stream(stream) => relay::relay(local, stream, counters, flow, &limits).await,
-        Remote::Direct(remote) => relay::relay(local, remote, counters, flow, &limits).await,
+        Remote::Stream(stream) => relay::relay(local, stream, counters, permit, &limits).await,
+        Remote::Direct(remote) => relay::relay(local, remote, counters, permit, &limits).await,
     };
     if let Err(error) = relayed {
         debug!("reset: {error}");

@@ -17,7 +17,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::client::{Client, decode_datagram};
 use super::clients::identify;
@@ -55,6 +55,7 @@ pub async fn serve(
     let _active = shared.counters.active_associations.hold();
     let mut association = Association {
         shared,
+        is_named: false,
         client: Client {
             socket: Arc::new(socket),
             address: SocketAddr::new(client.ip().to_canonical(), from.port),
@@ -90,8 +91,10 @@ pub async fn bind(control: &Connection) -> io::Result<(UdpSocket, SocketAddr)> {
 
 struct Association<'a> {
     shared: &'a Arc<Shared>,
-    /// The client, with the port that it has named, or 0.
+    /// The client, with the port that it has named, or 0. Some name the port of the destination.
     client: Client,
+    /// Whether it sends from that port; then no other is its own.
+    is_named: bool,
     /// Outlets by action and sender; one that has ended is opened again for the next datagram.
     ///
     /// The port of a client is not known before its first datagram, and other processes of its host
@@ -112,16 +115,9 @@ impl Association<'_> {
     async fn send(&mut self, datagram: Bytes, from: SocketAddr) {
         let counters = &self.shared.counters;
         let own = self.client.address;
-        if from.ip() != own.ip() || (own.port() != 0 && from.port() != own.port()) {
-            counters.dropped_client.increment();
-            if from.ip() == own.ip() && self.shared.lines.lock().count(Instant::now()).is_some() {
-                warn!(
-                    "UDP association: datagrams from {from} are dropped, because the client has \
-                     named port {}: expected 0, or the port that it sends from",
-                    own.port()
-                );
-            }
-            return;
+        self.is_named |= from == own;
+        if from.ip() != own.ip() || (self.is_named && from != own) {
+            return counters.dropped_client.increment();
         }
         let Ok((to, payload)) = decode_datagram(datagram) else {
             counters.dropped_malformed.increment();

@@ -2,13 +2,16 @@
 //!
 //! Places are shared max-min: when all are taken, a client gets one from the client that holds
 //! most, if that has more than it would have itself. Whatever others do, a new client finds a
-//! place. Room for waiting bytes cannot be taken back, so a client gets more only while it has less
-//! than what is free (dynamic thresholds, Choudhury and Hahne 1998).
+//! place. If it holds most itself, the place of its oldest query is for the next one, and that of a
+//! half-closed connection in which nothing moves for the next connection. Room for waiting bytes
+//! cannot be taken back, so a client gets more only while it has less than what is free (dynamic
+//! thresholds, Choudhury and Hahne 1998).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -64,8 +67,17 @@ struct Client {
 #[derive(Debug, Default)]
 struct Part {
     used: Used,
-    /// Permits by age; each is cancelled when somebody else gets its place.
-    permits: [BTreeMap<u64, CancellationToken>; 2],
+    /// Permits by age.
+    permits: [BTreeMap<u64, Arc<Place>>; 2],
+}
+
+/// State of a permit that its holder shares.
+#[derive(Debug, Default)]
+pub struct Place {
+    /// Cancelled when somebody else gets the place.
+    pub lost: CancellationToken,
+    /// Whether it is a connection of which one direction has ended, and in which nothing moves.
+    pub is_stuck: AtomicBool,
 }
 
 impl<K: Eq + Hash + Clone + Display> Limiter<K> {
@@ -108,35 +120,33 @@ impl<K: Eq + Hash + Clone + Display> Limiter<K> {
         };
         let i = purpose as usize;
         let (own, of_part) = clients.used_by(party, i);
-        let mut loser = None;
-        let (limit, has_room) = if own >= most_each {
-            loser = clients.loser_behind(&party.owner, i, of_part);
-            ("limits.connections_per_client", loser.is_some())
+        let full = if own >= most_each {
+            let behind = clients.loser_behind(&party.owner, i, of_part);
+            Some(("limits.connections_per_client", behind))
         } else if clients.used[i] >= most {
-            loser = clients.loser(i, own);
-            ("limits.connections", loser.is_some())
+            Some(("limits.connections", clients.loser(i, own)))
         } else {
-            ("", true)
+            None
         };
-        if !limit.is_empty()
-            && let Some(unlogged) = clients.refusals.count(Instant::now())
-        {
-            let what = match &loser {
-                Some((other, _)) => format!("takes a place of {other}"),
-                None => "refused".to_owned(),
-            };
-            warn!(%party, unlogged, "{purpose:?} {what}: {own} at present, see {limit}");
-        }
-        if !has_room {
-            return None;
+        let mut loser = None;
+        if let Some((limit, other)) = full {
+            loser = other.or_else(|| clients.own_loser(purpose, party));
+            if let Some(unlogged) = clients.refusals.count(Instant::now()) {
+                let what = match &loser {
+                    Some((other, _)) => format!("takes a place of {other}"),
+                    None => "refused".to_owned(),
+                };
+                warn!(%party, unlogged, "{purpose:?} {what}: {own} at present, see {limit}");
+            }
+            loser.as_ref()?;
         }
         let lost = loser.and_then(|(party, number)| clients.remove(&party, i, number));
         let number = clients.next;
         clients.next += 1;
         let client = clients.take(party, i, 1, &limits);
-        let token = CancellationToken::new();
+        let place = Arc::<Place>::default();
         let part = client.parts.entry(party.part).or_default();
-        part.permits[i].insert(number, token.clone());
+        part.permits[i].insert(number, place.clone());
         let flow = match party.part {
             0 => number << 32,
             part => part.into(),
@@ -147,12 +157,13 @@ impl<K: Eq + Hash + Clone + Display> Limiter<K> {
             purpose,
             number,
             client: client.number,
-            lost: token,
+            lost: place.lost.clone(),
+            place,
             flow: Flow::new(client.rate.clone(), flow),
         };
         drop(clients);
         if let Some(lost) = lost {
-            lost.cancel();
+            lost.lost.cancel();
         }
         Some(permit)
     }
@@ -211,16 +222,27 @@ impl<K: Eq + Hash + Clone> Clients<K> {
         client
     }
 
+    /// Permit of a client itself that makes way for its next one.
+    fn own_loser(&self, purpose: Purpose, party: &Party<K>) -> Option<(Party<K>, u64)> {
+        let part = self.each.get(&party.owner)?.parts.get(&party.part)?;
+        let mut permits = part.permits[purpose as usize].iter();
+        let (number, _) = match purpose {
+            Purpose::Query => permits.next()?,
+            _ => permits.find(|(_, place)| place.is_stuck.load(Ordering::Relaxed))?,
+        };
+        Some((party.clone(), *number))
+    }
+
     /// Removes a permit, unless it was lost.
-    fn remove(&mut self, party: &Party<K>, i: usize, number: u64) -> Option<CancellationToken> {
+    fn remove(&mut self, party: &Party<K>, i: usize, number: u64) -> Option<Arc<Place>> {
         let part = self
             .each
             .get_mut(&party.owner)?
             .parts
             .get_mut(&party.part)?;
-        let token = part.permits[i].remove(&number)?;
+        let place = part.permits[i].remove(&number)?;
         self.give_back(party, i, 1);
-        Some(token)
+        Some(place)
     }
 
     fn give_back(&mut self, party: &Party<K>, i: usize, amount: usize) {
@@ -242,11 +264,15 @@ impl<K: Eq + Hash + Clone> Clients<K> {
 }
 
 impl Client {
-    /// The latest permit of the part that holds most.
+    /// The latest permit of the part that holds most; of queries the oldest, as it will hardly be
+    /// answered.
     fn loser<K: Clone>(&self, owner: &K, i: usize) -> Option<(Party<K>, u64)> {
         let (number, part) = self.parts.iter().max_by_key(|(_, part)| part.used[i])?;
         let owner = owner.clone();
-        let (latest, _) = part.permits[i].last_key_value()?;
+        let (latest, _) = match i == Purpose::Query as usize {
+            true => part.permits[i].first_key_value()?,
+            false => part.permits[i].last_key_value()?,
+        };
         Some((
             Party {
                 owner,
@@ -268,6 +294,7 @@ pub struct Permit<K: Eq + Hash + Clone> {
     pub client: u32,
     /// Cancelled when its place is somebody else's.
     pub lost: CancellationToken,
+    place: Arc<Place>,
     /// Flow in the rate that all connections of the client share.
     pub flow: Flow,
 }
@@ -276,6 +303,11 @@ impl<K: Eq + Hash + Clone + Display> Permit<K> {
     /// The client.
     pub fn party(&self) -> &Party<K> {
         &self.party
+    }
+
+    /// Records whether it is a half-closed connection in which nothing moves.
+    pub fn set_stuck(&self, is_stuck: bool) {
+        self.place.is_stuck.store(is_stuck, Ordering::Relaxed);
     }
 
     /// Another permit of the same client for the same purpose.

@@ -1,7 +1,9 @@
 //! Connections to the addresses of a destination, and relaying with back-pressure: data that cannot
 //! be written is not read.
 
+use std::fmt::Display;
 use std::future::poll_fn;
+use std::hash::Hash;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
@@ -15,6 +17,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::limits::Permit;
 use super::rate::Flow;
 use crate::carrier::{Incoming, Outgoing, Stream};
 use crate::config::Limits;
@@ -118,17 +121,17 @@ impl Sink for &mut Box<dyn Outgoing> {
 ///
 /// # Errors
 /// The failure of an end, or `TimedOut` if nothing was relayed for too long.
-pub async fn relay(
+pub async fn relay<K: Eq + Hash + Clone + Display>(
     mut client: impl End,
     mut server: impl End,
     counters: &Counters,
-    flow: &Flow,
+    permit: &Permit<K>,
     limits: &Limits,
 ) -> io::Result<()> {
     let activity = Activity::new();
     let direction = |bytes| Direction {
         bytes,
-        flow,
+        flow: &permit.flow,
         largest: limits.buffer_bytes.min(MAX_BUFFER),
         activity: &activity,
     };
@@ -143,7 +146,7 @@ pub async fn relay(
     let relayed = tokio::select! {
         biased;
         relayed = both => relayed,
-        () = activity.idle(limits) => {
+        () = activity.idle(limits, permit) => {
             counters.ended_idle.increment();
             return Err(ErrorKind::TimedOut.into());
         }
@@ -164,6 +167,10 @@ pub async fn relay(
         }
     }
 }
+
+/// Time without progress after which a half-closed connection gives its place to another of its
+/// client that finds none.
+const STUCK: Duration = Duration::from_secs(10);
 
 /// Time at which either direction last relayed something.
 struct Activity {
@@ -189,21 +196,20 @@ impl Activity {
     }
 
     /// Waits until nothing was relayed for longer than the limits allow.
-    async fn idle(&self, limits: &Limits) {
+    async fn idle<K: Eq + Hash + Clone + Display>(&self, limits: &Limits, permit: &Permit<K>) {
         let [idle, half_closed] =
             [limits.idle_s, limits.half_closed_s].map(Duration::from_secs_f64);
         loop {
-            let limit = match self.half_closed.is_cancelled() {
-                true => half_closed,
-                false => idle,
-            };
+            let is_half = self.half_closed.is_cancelled();
+            let limit = if is_half { half_closed } else { idle };
             let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
             let quiet = self.start.elapsed().saturating_sub(last);
+            permit.set_stuck(is_half && quiet >= STUCK);
             if quiet >= limit {
                 return;
             }
             // A direction may end meanwhile.
-            sleep((limit - quiet).min(half_closed)).await;
+            sleep((limit - quiet).min(half_closed).min(STUCK)).await;
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::harness::*;
 use super::udp::{associate_from, datagram};
@@ -141,6 +141,33 @@ fn dns_is_answered_while_every_connection_is_taken() {
             let taken = take_all(&["127.0.0.1"], pair.at("socks").await, echo().await).await;
             assert_eq!(taken.len(), 3, "{near} {far}");
             assert!(is_answered(dns).await, "{near} {far}");
+            pair.close().await;
+        }
+    });
+}
+
+/// Anybody in the network may send queries with the address of a client.
+#[test]
+fn queries_without_an_answer_leave_a_place_for_the_next_one() {
+    each_carrier(async |carrier| {
+        // Each has 16 places for queries, at near in the first case, at far in the second.
+        for (near, far) in [(16, 1000), (1000, 16)] {
+            let near =
+                format!("dns.listen = \"127.0.0.1:0\"\nlimits.connections_per_client = {near}");
+            let resolver = resolver().await;
+            let far = format!("resolver = \"{resolver}\"\nlimits.connections_per_client = {far}");
+            let (near, far) = (&*near, &*far);
+            let pair = Pair::with(carrier, Options { near, far }).await;
+            let dns = pair.at("dns").await;
+            assert!(is_answered(dns).await, "{near} {far}");
+            let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+            for _ in 0..100 {
+                let quiet = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x05quiet\0\0\x01\0\x01";
+                socket.send_to(quiet, dns).await.expect("sent");
+                // As many as 200 a second; a place is a query's for 80 ms then.
+                sleep(Duration::from_millis(5)).await;
+            }
+            assert!(is_answered(dns).await, "{carrier} {near} {far}");
             pair.close().await;
         }
     });

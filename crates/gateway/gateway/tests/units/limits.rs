@@ -80,6 +80,25 @@ fn bytes_that_wait_leave_room_for_others() {
 }
 
 #[test]
+fn a_client_at_its_limit_gives_up_its_oldest_query_and_what_is_stuck() {
+    let limiter = limiter("connections = 64\nconnections_per_client = 2");
+    let a = party('a', 0);
+    // It has the least number of places for queries, 16.
+    let query = |_| limiter.admit(Purpose::Query, &a).expect("a place");
+    let queries: Vec<_> = (0..18).map(query).collect();
+    assert_eq!(kept(&queries), 16);
+    assert!(queries[..2].iter().all(|it| it.lost.is_cancelled()));
+    let held = all_of(&limiter, &a);
+    assert_eq!(held.len(), 2);
+    held[0].set_stuck(true);
+    let next = admit(&limiter, &a).expect("the place of the stuck one");
+    assert!(held[0].lost.is_cancelled() && !held[1].lost.is_cancelled());
+    assert!(admit(&limiter, &a).is_none());
+    drop((queries, held, next));
+    assert_eq!(limiter.active(), 0);
+}
+
+#[test]
 fn connections_are_limited_per_client_and_in_total() {
     let mut limits = Limits {
         connections: Some(3),

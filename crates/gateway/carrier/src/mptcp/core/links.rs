@@ -52,6 +52,8 @@ pub struct Watched {
     /// Time since which it lacks a path that works.
     pub lacks: Option<Instant>,
     pub subflows: Vec<Subflow>,
+    /// Time at which its stream last moved.
+    pub moved: Option<Instant>,
     /// Data that waits in the kernel to be read or acknowledged, and the time of its last progress.
     pub held: Option<(u64, u64, Instant)>,
 }
@@ -194,7 +196,11 @@ impl Core {
                 .iter()
                 .any(|it| it.in_flight > 0 || it.unsent > 0);
             busy += usize::from(in_flight);
-            if !(link.has_moved.swap(false, Ordering::Relaxed) || all || in_flight) {
+            if link.has_moved.swap(false, Ordering::Relaxed) {
+                watched.moved = Some(now);
+            }
+            // One that waits for what a dead path has does not move, and shows which path is alive.
+            if is_past(watched.moved) && !(all || in_flight) {
                 continue;
             }
             let Ok((_, seen)) = subflows(&link.socket) else {

@@ -145,11 +145,15 @@ impl Slot {
 
     /// Reason for which nothing returns over the path.
     pub fn fault(&self) -> String {
-        let far = self.far;
-        if let Some(error) = &*self.fault.lock() {
-            return failure::of_path(error, &self.config, far);
-        }
-        failure::of_silent_path(&self.config, far)
+        let unsent = self.unsent();
+        unsent.unwrap_or_else(|| failure::of_silent_path("UDP", &self.config, self.far))
+    }
+
+    /// Reason for which the last probe was not sent.
+    pub fn unsent(&self) -> Option<String> {
+        let fault = self.fault.lock();
+        let error = fault.as_ref()?;
+        Some(failure::of_path(error, &self.config, self.far))
     }
 
     fn unbind(&self) {
