@@ -154,7 +154,10 @@ fn wvegas_counts_a_sibling_whose_round_has_just_ended() {
     };
     assert_eq!(old_wvegas_weight(1, &[320.0, 320.0], &[0, 30]), 1.0);
 
-    let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0, 1.0, 0.0]), [Default::default(); 2]);
+    let (wvegas, mut memory) = (
+        Wvegas::with(&[10.0, 2.0, 1.0, 0.0]),
+        [Default::default(); 2],
+    );
     wvegas.on_round(0, &[full; 2], &mut memory);
     assert_eq!(wvegas.on_round(1, &[full; 2], &mut memory), -1.0);
 }

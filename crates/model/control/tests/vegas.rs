@@ -280,7 +280,10 @@ fn full(rtt: f64, queued: f64) -> Path<f64> {
 fn the_weights_of_wvegas_are_shares_of_the_rate() {
     for (queued, change) in [(3.0, 1.0), (5.0, -1.0)] {
         let paths = [full(0.125, 20.0), full(0.25, queued)];
-        let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0, 1.0, 0.0]), [Default::default(); 2]);
+        let (wvegas, mut memory) = (
+            Wvegas::with(&[10.0, 2.0, 1.0, 0.0]),
+            [Default::default(); 2],
+        );
         // Alone so far, its weight is 1: 20 queued are more than 10.
         assert_eq!(wvegas.on_round(0, &paths, &mut memory), -1.0);
         assert_eq!(wvegas.on_round(1, &paths, &mut memory), change);
@@ -292,7 +295,10 @@ fn the_weights_of_wvegas_are_shares_of_the_rate() {
 #[test]
 fn wvegas_keeps_its_alpha_below_equilibrium() {
     let paths = [full(0.125, 20.0), full(0.25, 5.0)];
-    let (wvegas, mut memory) = (Wvegas::with(&[10.0, 2.0, 1.0, 0.0]), [Default::default(); 2]);
+    let (wvegas, mut memory) = (
+        Wvegas::with(&[10.0, 2.0, 1.0, 0.0]),
+        [Default::default(); 2],
+    );
     wvegas.on_round(0, &paths, &mut memory);
     wvegas.on_round(1, &paths, &mut memory);
     assert_eq!(
