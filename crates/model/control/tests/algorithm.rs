@@ -156,7 +156,7 @@ fn an_unknown_algorithm_lists_the_known_ones() {
 fn an_unknown_parameter_lists_those_of_the_algorithm() {
     assert_eq!(
         error("wvegas:alpha=2"),
-        "unknown parameter \"alpha\" of wvegas: expected one of total_alpha, min_alpha, drain"
+        "unknown parameter \"alpha\" of wvegas: expected one of total_alpha, min_alpha, drain, vegas"
     );
     assert_eq!(
         error("reno:a=2"),
