@@ -169,7 +169,12 @@ pub(crate) fn of_path(error: &io::Error, path: &Path, far: SocketAddr) -> String
             Some(address) => format!("this host has no address {address}"),
             None => format!("interface {interface} has no address of far's family"),
         },
-        Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN) => {
+        // Linux says so where the neighbour does not answer ARP, and of an ICMP error.
+        Some(libc::EHOSTUNREACH) => format!(
+            "no answer from {far}: the next router does not answer, or has no route to {}",
+            far.ip()
+        ),
+        Some(libc::ENETUNREACH | libc::ENETDOWN) => {
             format!(
                 "no route to {} ({}): add one for this path",
                 far.ip(),
