@@ -1,5 +1,6 @@
 """Staged output: files appear together or not at all, also on a disk without room."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -190,3 +191,19 @@ def test_a_broken_link_is_refused_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(NotADirectoryError, match=expected), staged(link):
         raise AssertionError("it began")
     assert list(tmp_path.iterdir()) == [link]
+
+
+def test_an_interruption_as_the_temporary_directory_appears_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler of signals runs as soon as the system call is over."""
+    make = os.mkdir
+
+    def interrupted(path: str | Path, mode: int = 0o777) -> None:
+        make(path, mode)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "mkdir", interrupted)
+    with pytest.raises(KeyboardInterrupt), staged(tmp_path / "out"):
+        pass
+    assert list(tmp_path.iterdir()) == []

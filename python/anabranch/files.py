@@ -2,8 +2,8 @@
 
 import errno
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -105,9 +105,10 @@ def staged(directory: str | os.PathLike[str], needed: int = 0) -> Iterator[Path]
         raise NotADirectoryError(f"{nearest}: expected a directory to write to, got a broken link")
     if not nearest.is_dir():
         raise NotADirectoryError(f"{nearest}: expected a directory to write to, got a file")
-    temporary = _temporary(nearest, target)
+    temporary = nearest / f".anabranch-{secrets.token_hex(8)}"
     stage = temporary / "stage"  # with the usual permissions, which a temporary directory has not
-    try:
+    try:  # before it exists: a signal between the two would leave it
+        _make(temporary, target)
         if needed > (free := shutil.disk_usage(nearest).free):
             text = f"about {size(needed)} are needed and {size(free)} are free"
             raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {text}", str(target))
@@ -134,13 +135,13 @@ def staged(directory: str | os.PathLike[str], needed: int = 0) -> Iterator[Path]
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _temporary(where: Path, target: Path) -> Path:
-    """A new directory in `where`. Raises OSError in the words of the user, who named `target`."""
+def _make(temporary: Path, target: Path) -> None:
+    """Make the temporary directory. Raises OSError in the words of the user, who named `target`."""
     try:
-        return Path(tempfile.mkdtemp(prefix=".anabranch-", dir=where))
+        temporary.mkdir(0o700)
     except OSError as error:
         number = errno.EACCES if error.errno == errno.ENOENT else error.errno  # as in /proc
-        text = f"{where} cannot be written ({os.strerror(number or 0)}): choose another directory"
+        text = f"{temporary.parent} cannot be written ({os.strerror(number or 0)}): choose another directory"
         raise OSError(number, text, str(target)) from None
 
 
