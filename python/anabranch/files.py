@@ -141,7 +141,8 @@ def _make(temporary: Path, target: Path) -> None:
         temporary.mkdir(0o700)
     except OSError as error:
         number = errno.EACCES if error.errno == errno.ENOENT else error.errno  # as in /proc
-        text = f"{temporary.parent} cannot be written ({os.strerror(number or 0)}): choose another directory"
+        why = os.strerror(number or 0)
+        text = f"{temporary.parent} cannot be written ({why}): choose another directory"
         raise OSError(number, text, str(target)) from None
 
 
