@@ -258,22 +258,24 @@ impl<R: Rule> Controller<R> {
     }
 
     /// Packets of path `r` were acknowledged: RTT and loss counters, the end of a round trip, and
-    /// growth by one increment per packet.
+    /// growth by one increment per packet. Returns the path's window.
     #[inline]
-    pub fn on_ack(&mut self, r: usize, ack: &Ack) {
+    pub fn on_ack(&mut self, r: usize, ack: &Ack) -> f64 {
         if let Some(grouping) = &mut self.grouping {
             grouping.on_ack(r, ack);
             if grouping.is_trivial() {
                 self.grouping = None;
             }
         }
-        self.measure(r, ack);
-        if self.round_ends(r, ack) {
+        let (path, state) = (&mut self.paths[r], &mut self.state[r]);
+        measure(path, state, ack);
+        if round_ends(path, state, ack) {
             self.end_round(r, ack.window_limited);
         }
         if ack.window_limited && !R::BY_RATE {
             self.grow(r, ack.packets);
         }
+        self.window(r)
     }
 
     /// Path `r` sends again at `now` (s) after it was idle for longer than its timeout: the window
@@ -289,51 +291,6 @@ impl<R: Rule> Controller<R> {
             path.window = self.initial_window;
             self.resume(r);
         }
-    }
-
-    /// The smoothed RTT (RFC 6298, section 2), the queueing delay and the counters.
-    #[inline]
-    fn measure(&mut self, r: usize, ack: &Ack) {
-        let (path, state) = (&mut self.paths[r], &mut self.state[r]);
-        if let Some(rtt) = ack.rtt.filter(|&rtt| rtt > 0.0 && rtt < f64::INFINITY) {
-            let first = path.base_rtt == f64::INFINITY;
-            if first {
-                path.rtt = rtt;
-            } else {
-                path.rtt += (rtt - path.rtt) / 8.0;
-            }
-            path.base_rtt = path.base_rtt.min(rtt);
-            if let Some(queue_delay) = ack.queue_delay {
-                let gain = if first { 1.0 } else { 1.0 / 8.0 };
-                path.queue_delay += gain * (queue_delay - path.queue_delay);
-            } else {
-                path.queue_delay = (path.rtt - path.base_rtt).max(0.0);
-            }
-            state.round_sum += rtt;
-            state.round_samples += 1;
-        }
-        if ack.packets > 0 {
-            path.since_loss += f64::from(ack.packets);
-            state.timed_out = false;
-        }
-        if ack.window_limited && state.phase == Phase::Avoidance {
-            path.age += (ack.now - state.last_ack).max(0.0);
-        }
-        state.last_ack = ack.now;
-    }
-
-    /// A round trip ends with the first acknowledgement of a packet sent since it began.
-    #[inline]
-    fn round_ends(&mut self, r: usize, ack: &Ack) -> bool {
-        let (path, state) = (&mut self.paths[r], &mut self.state[r]);
-        if ack.sent_at < state.round_start || state.round_samples == 0 {
-            return false;
-        }
-        path.round_rtt = state.round_sum / f64::from(state.round_samples);
-        state.round_start = ack.now;
-        state.round_sum = 0.0;
-        state.round_samples = 0;
-        true
     }
 
     fn end_round(&mut self, r: usize, window_limited: bool) {
@@ -505,6 +462,49 @@ impl<R: Rule> Controller<R> {
         self.deliveries
             .resize(self.paths.len(), Delivery::default());
     }
+}
+
+/// The smoothed RTT (RFC 6298, section 2), the queueing delay and the counters.
+#[inline(always)]
+fn measure(path: &mut Path<f64>, state: &mut PathState, ack: &Ack) {
+    if let Some(rtt) = ack.rtt.filter(|&rtt| rtt > 0.0 && rtt < f64::INFINITY) {
+        let first = path.base_rtt == f64::INFINITY;
+        if first {
+            path.rtt = rtt;
+        } else {
+            path.rtt += (rtt - path.rtt) / 8.0;
+        }
+        path.base_rtt = path.base_rtt.min(rtt);
+        if let Some(queue_delay) = ack.queue_delay {
+            let gain = if first { 1.0 } else { 1.0 / 8.0 };
+            path.queue_delay += gain * (queue_delay - path.queue_delay);
+        } else {
+            path.queue_delay = (path.rtt - path.base_rtt).max(0.0);
+        }
+        state.round_sum += rtt;
+        state.round_samples += 1;
+    }
+    if ack.packets > 0 {
+        path.since_loss += f64::from(ack.packets);
+        state.timed_out = false;
+    }
+    if ack.window_limited && state.phase == Phase::Avoidance {
+        path.age += (ack.now - state.last_ack).max(0.0);
+    }
+    state.last_ack = ack.now;
+}
+
+/// A round trip ends with the first acknowledgement of a packet sent since it began.
+#[inline(always)]
+fn round_ends(path: &mut Path<f64>, state: &mut PathState, ack: &Ack) -> bool {
+    if ack.sent_at < state.round_start || state.round_samples == 0 {
+        return false;
+    }
+    path.round_rtt = state.round_sum / f64::from(state.round_samples);
+    state.round_start = ack.now;
+    state.round_sum = 0.0;
+    state.round_samples = 0;
+    true
 }
 
 #[inline]

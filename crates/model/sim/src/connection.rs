@@ -54,6 +54,8 @@ pub(crate) struct Connection {
     pub controller: AnyController,
     /// The open paths: paths open in order.
     pub paths: Vec<Subflow>,
+    /// Whether no path has [extras](Subflow::has_extras).
+    is_plain: bool,
     /// Whether it has several paths, open or not, and so a separate data sequence.
     pub(crate) several: bool,
     /// The data sequence number of the next new packet.
@@ -109,6 +111,7 @@ impl Connection {
             started_at,
             packet_bytes: tcp.packet_bytes,
             paths: Vec::with_capacity(routes.len()),
+            is_plain: true,
             several,
             controller,
             data_next: 0,
@@ -148,6 +151,7 @@ impl Connection {
             if let (Some(ecn), true) = (&mut path.ecn, self.controller.is_scalable()) {
                 ecn.set_scalable();
             }
+            self.is_plain &= !path.has_extras();
             self.paths.push(path);
         }
     }

@@ -113,8 +113,23 @@ impl Connection {
     /// A packet reaches the receiver; true if it completes a file. Inlined always, as its callers.
     #[inline(always)]
     pub fn on_packet(&mut self, world: &mut World, packet: &Packet) -> bool {
+        match self.is_plain && !world.tcp.keys.delayed_acks {
+            true => self.receive::<false>(world, packet),
+            false => self.receive_any(world, packet),
+        }
+    }
+
+    #[inline(never)]
+    fn receive_any(&mut self, world: &mut World, packet: &Packet) -> bool {
+        self.receive::<true>(world, packet)
+    }
+
+    /// `EXTRAS` as in [`process_ack`](Self::process_ack), or acknowledgements may be delayed.
+    #[inline(always)]
+    fn receive<const EXTRAS: bool>(&mut self, world: &mut World, packet: &Packet) -> bool {
         let was_complete = self.is_complete();
-        let path = &mut self.paths[usize::from(packet.path)];
+        let r = usize::from(packet.path);
+        let path = &mut self.paths[r];
         let had_hole = path.receiver.has_hole();
         let expected = packet.sequence == path.receiver.next();
         if !path.receiver.receive(packet.sequence) {
@@ -127,11 +142,38 @@ impl Connection {
             totals.delivered_bytes += u64::from(packet.bytes - world.tcp.header_bytes);
             totals.one_way_sum_s += seconds(world.now - packet.sent_at);
         }
+        if EXTRAS {
+            self.answer(world, packet, expected && !had_hole);
+        } else {
+            let cumulative = path.receiver.next();
+            let ack = Acknowledgement {
+                sent_at: packet.sent_at,
+                connection: self.number,
+                cumulative,
+                selective: packet.sequence,
+                data_cumulative: match self.several {
+                    true => self.data_receiver.next(),
+                    false => cumulative,
+                },
+                path: packet.path,
+                ecn: path.echo,
+            };
+            world.network.answer(world.now, path.route.return_line, ack);
+        }
+        match &self.files {
+            None => !was_complete && self.is_complete(),
+            Some(files) => files.has_file(self.data_received()),
+        }
+    }
+
+    /// Acknowledges a packet, now or later; `in_order` if it was expected, and there was no hole.
+    fn answer(&mut self, world: &mut World, packet: &Packet, in_order: bool) {
+        let path = &mut self.paths[usize::from(packet.path)];
         if let Some(ecn) = &mut path.ecn {
             path.totals.marked_packets += u64::from(ecn.receive(packet.bits));
             path.echo = ecn.of_ack();
         }
-        let may_wait = world.tcp.keys.delayed_acks && expected && !had_hole;
+        let may_wait = world.tcp.keys.delayed_acks && in_order;
         let may_wait =
             may_wait && !(world.tcp.keys.quick_acks && self.is_quick(world, packet.path));
         let path = &self.paths[usize::from(packet.path)];
@@ -145,10 +187,6 @@ impl Connection {
                 packet.sequence,
                 first.unwrap_or(packet.sent_at),
             );
-        }
-        match &self.files {
-            None => !was_complete && self.is_complete(),
-            Some(files) => files.has_file(self.data_received()),
         }
     }
 
@@ -208,7 +246,6 @@ impl Connection {
         }
     }
 
-    #[inline(always)]
     fn acknowledge(&mut self, world: &mut World, r: u16, selective: PacketNumber, sent_at: Time) {
         let data_cumulative = self.data_received();
         let path = &self.paths[usize::from(r)];

@@ -156,6 +156,12 @@ impl Sender {
         self.lost > 0
     }
 
+    /// Whether packets were declared lost since that was last [taken](Self::take_newly_lost).
+    #[inline]
+    pub fn has_newly_lost(&self) -> bool {
+        self.newly_lost > 0
+    }
+
     /// Takes the number of packets declared lost since the last call.
     #[inline]
     pub fn take_newly_lost(&mut self) -> u32 {

@@ -6,6 +6,7 @@ use anabranch_scenario::time::seconds;
 
 use crate::calendar::Event;
 use crate::connection::scheduler::{Scheduler, View};
+use crate::connection::sender::AckOutcome;
 use crate::connection::tcp::Tcp;
 use crate::connection::{Connection, World};
 use crate::ecn::Bits;
@@ -13,13 +14,28 @@ use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 impl Connection {
     /// An acknowledgement reaches the sender. Inlined always: the event loop calls it once per
-    /// packet, and the cold path of acknowledgements over links once more.
+    /// packet.
     #[inline(always)]
     pub fn on_ack(&mut self, world: &mut World, ack: &Acknowledgement) {
+        match self.is_plain {
+            true => self.process_ack::<false>(world, ack),
+            false => self.process_any_ack(world, ack),
+        }
+    }
+
+    #[inline(never)]
+    fn process_any_ack(&mut self, world: &mut World, ack: &Acknowledgement) {
+        self.process_ack::<true>(world, ack);
+    }
+
+    /// Processes an acknowledgement. Without `EXTRAS` no path has any
+    /// ([`Subflow::has_extras`](super::subflow::Subflow::has_extras)), and none is asked for.
+    #[inline(always)]
+    fn process_ack<const EXTRAS: bool>(&mut self, world: &mut World, ack: &Acknowledgement) {
         self.in_network -= 1;
         let r = usize::from(ack.path);
         let path = &mut self.paths[r];
-        let mut outcome = path.sender.on_ack(ack);
+        let outcome = path.sender.on_ack(ack);
         let rtt_s = seconds(world.now - ack.sent_at);
         path.totals.rtt_sum_s += rtt_s;
         path.totals.rtt_samples += 1;
@@ -29,11 +45,10 @@ impl Connection {
         if outcome.advanced && path.has_timed_out() && path.undo_timeout(ack) {
             self.controller.on_spurious(r);
         }
-        let now = seconds(world.now);
-        self.controller.on_ack(
+        let window = self.controller.on_ack(
             r,
             &Ack {
-                now,
+                now: seconds(world.now),
                 sent_at: seconds(ack.sent_at),
                 packets: outcome.delivered,
                 rtt: Some(rtt_s),
@@ -42,10 +57,50 @@ impl Connection {
                 window_limited: path.window_limited && outcome.advanced,
             },
         );
+        path.window = window as u32;
+        let mut loss = outcome.loss;
+        if EXTRAS || outcome.recovered || loss || path.sender.has_newly_lost() {
+            loss = self.repair(world, r, ack, &outcome);
+        }
+        let path = &mut self.paths[r];
+        if outcome.advanced {
+            path.forget_backoff();
+            path.forget_acknowledged();
+            if let Some(time) = path.restart_timer(world) {
+                self.schedule_timer(world, r, time);
+            }
+            if EXTRAS && self.paths[r].rack.is_some() {
+                self.restart_probing(world, r);
+            }
+        }
+        if loss {
+            // RFC 6675 section 5, step 4.3: the first lost packet goes at once.
+            self.retransmit(world, r);
+        }
+        let opened = ack.data_cumulative > self.data_una;
+        self.data_una = self.data_una.max(ack.data_cumulative);
+        if self.starved && opened || !self.reinjections.is_empty() || self.fills_all {
+            self.fill_every_window(world, r, ack, loss);
+        } else {
+            self.fill_window::<EXTRAS>(world, r);
+        }
+    }
+
+    /// Reacts to the end of a recovery, to losses and to marks; true if a loss is to be repaired.
+    #[inline(never)]
+    fn repair(
+        &mut self,
+        world: &mut World,
+        r: usize,
+        ack: &Acknowledgement,
+        outcome: &AckOutcome,
+    ) -> bool {
+        let mut loss = outcome.loss;
+        let path = &mut self.paths[r];
         if outcome.recovered {
             self.controller.on_recovered(r);
         }
-        if outcome.loss {
+        if loss {
             self.controller.on_loss(r);
             path.totals.loss_events += 1;
             if let Some(ecn) = &mut path.ecn {
@@ -53,7 +108,7 @@ impl Connection {
             }
         }
         if path.rack.is_some() {
-            outcome.loss |= self.detect_by_time(world, r, ack);
+            loss |= self.detect_by_time(world, r, ack);
         }
         if self.paths[r].ecn.is_some() {
             self.on_echo(r, ack.ecn, outcome.delivered);
@@ -67,29 +122,15 @@ impl Connection {
         if path.packets.is_some() {
             self.report_deliveries(world, r, ack);
         }
-        let path = &mut self.paths[r];
-        if outcome.advanced {
-            path.forget_backoff();
-            path.forget_acknowledged();
-            self.restart_timer(world, r);
-            if self.paths[r].rack.is_some() {
-                self.restart_probing(world, r);
-            }
+        loss
+    }
+
+    #[inline(never)]
+    fn fill_every_window(&mut self, world: &mut World, r: usize, ack: &Acknowledgement, loss: bool) {
+        if self.linux_scheduler.is_some() {
+            self.run_program(world, r, ack, loss);
         }
-        if outcome.loss {
-            // RFC 6675 section 5, step 4.3: the first lost packet goes at once.
-            self.retransmit(world, r);
-        }
-        let opened = ack.data_cumulative > self.data_una;
-        self.data_una = self.data_una.max(ack.data_cumulative);
-        if self.starved && opened || !self.reinjections.is_empty() || self.fills_all {
-            if self.linux_scheduler.is_some() {
-                self.run_program(world, r, ack, outcome.loss);
-            }
-            self.fill_windows(world);
-        } else {
-            self.fill_window(world, r);
-        }
+        self.fill_windows(world);
     }
 
     /// Reduces the window once per round trip while marks are echoed: as for a loss, but nothing is
@@ -184,11 +225,11 @@ impl Connection {
     }
 
     /// Fills one path's window: all others are full, or there is no data to send. Inlined always,
-    /// as `on_ack`, whose end it is.
+    /// as `process_ack`, whose end it is.
     #[inline(always)]
-    fn fill_window(&mut self, world: &mut World, r: usize) {
+    fn fill_window<const EXTRAS: bool>(&mut self, world: &mut World, r: usize) {
         while self.paths[r].has_room() {
-            if !self.retransmit(world, r) && !self.send_next(world, r) {
+            if !self.retransmit(world, r) && !self.send_next::<EXTRAS>(world, r) {
                 self.starved = true;
                 self.note_app_limited();
                 self.paths[r].window_limited = false;
@@ -226,26 +267,24 @@ impl Connection {
     pub(super) fn send_scheduled(&mut self, world: &mut World, r: usize) -> bool {
         match self.scheduler {
             Scheduler::Redundant(_) => self.send_redundantly(world, r),
-            _ => self.send_next(world, r),
+            _ => self.send_next::<true>(world, r),
         }
     }
 
     /// Reinjects data over a path, or sends new data.
     #[inline(always)]
-    fn send_next(&mut self, world: &mut World, r: usize) -> bool {
-        let data = match self.next_reinjection(r) {
-            Some(data) => {
-                self.paths[r].totals.retransmitted_packets += 1;
-                data
-            }
-            None => {
-                let Some(data) = self.next_new(world.tcp, self.data_end) else {
-                    return false;
-                };
-                data
-            }
+    fn send_next<const EXTRAS: bool>(&mut self, world: &mut World, r: usize) -> bool {
+        let again = match self.reinjections.is_empty() {
+            true => None,
+            false => self.next_reinjection(r),
         };
-        self.send_first(world, r, data);
+        let Some(data) = again.or_else(|| self.next_new(world.tcp, self.data_end)) else {
+            return false;
+        };
+        if again.is_some() {
+            self.paths[r].totals.retransmitted_packets += 1;
+        }
+        self.send_data::<EXTRAS>(world, r, data);
         true
     }
 
@@ -264,17 +303,38 @@ impl Connection {
     }
 
     /// Sends data in a packet of its own over a path.
-    #[inline(always)]
     pub(crate) fn send_first(&mut self, world: &mut World, r: usize, data: PacketNumber) {
+        self.send_data::<true>(world, r, data);
+    }
+
+    /// As [`send_first`](Self::send_first); `EXTRAS` as in [`process_ack`](Self::process_ack).
+    #[inline(always)]
+    fn send_data<const EXTRAS: bool>(&mut self, world: &mut World, r: usize, data: PacketNumber) {
+        let bytes = self.bytes_of(world.tcp, data);
         let path = &mut self.paths[r];
         let sequence = path.sender.send_new();
         if self.several {
             path.carry(data);
         }
-        let bits = path.ecn.as_mut().map(|ecn| ecn.of_new());
-        self.transmit(world, r, sequence, data, bits.unwrap_or_default());
-        if self.paths[r].rack.is_some() {
-            self.restart_probing(world, r);
+        let bits = match &mut path.ecn {
+            Some(ecn) if EXTRAS => ecn.of_new(),
+            _ => Bits::default(),
+        };
+        let packet = path.packet(self.number, r, sequence, data, bytes, bits, world.now);
+        self.in_network += 1;
+        if EXTRAS {
+            self.emit(world, r, packet);
+            if self.paths[r].rack.is_some() {
+                self.restart_probing(world, r);
+            }
+            return;
+        }
+        if let Err(cause) = world.network.send(world.now, packet) {
+            self.in_network -= 1;
+            path.totals.lost[cause as usize] += 1;
+        }
+        if path.timer.deadline().is_none() {
+            self.restart_timer(world, r);
         }
     }
 
@@ -293,40 +353,20 @@ impl Connection {
         self.reinjections.remove(place).map(|(data, _)| data)
     }
 
-    #[inline(always)]
+    /// Sends a packet of this number with this data.
     pub(super) fn transmit(
         &mut self,
         world: &mut World,
         r: usize,
         sequence: PacketNumber,
-        data_sequence: PacketNumber,
+        data: PacketNumber,
         bits: Bits,
     ) {
-        let bytes = self.bytes_of(world.tcp, data_sequence);
+        let bytes = self.bytes_of(world.tcp, data);
         let path = &mut self.paths[r];
-        path.totals.sent_packets += 1;
-        path.last_sent = world.now;
-        if let Some(rack) = &mut path.rack {
-            rack.on_sent(world.now, sequence);
-        }
-        let packet = Packet {
-            sent_at: world.now,
-            connection: self.number,
-            sequence,
-            data_sequence,
-            hop: path.route.first_hop,
-            path: r as u16,
-            bytes,
-            bits,
-        };
+        let packet = path.packet(self.number, r, sequence, data, bytes, bits, world.now);
         self.in_network += 1;
-        self.emit(world, packet);
-        if self.paths[r].packets.is_some() {
-            self.note_sent(world, r, sequence, bytes);
-        }
-        if self.paths[r].timer.deadline().is_none() {
-            self.restart_timer(world, r);
-        }
+        self.emit(world, r, packet);
     }
 
     /// The size of a packet: full, except for the end of a file.
@@ -346,12 +386,21 @@ impl Connection {
 /// Packets leave the sender's host for the network.
 impl Connection {
     /// Hands a packet to the host, or to the network if the host delays nothing.
-    #[inline]
-    pub(super) fn emit(&mut self, world: &mut World, packet: Packet) {
-        if self.paths[usize::from(packet.path)].host.is_some() {
+    fn emit(&mut self, world: &mut World, r: usize, packet: Packet) {
+        let path = &mut self.paths[r];
+        if let Some(rack) = &mut path.rack {
+            rack.on_sent(world.now, packet.sequence);
+        }
+        if path.host.is_some() {
             self.delay(world, packet);
         } else {
             self.offer(world, packet);
+        }
+        if self.paths[r].packets.is_some() {
+            self.note_sent(world, r, packet.sequence, packet.bytes);
+        }
+        if self.paths[r].timer.deadline().is_none() {
+            self.restart_timer(world, r);
         }
     }
 
@@ -387,7 +436,6 @@ impl Connection {
         world.network.calendar.push(time, event);
     }
 
-    #[inline(always)]
     pub(super) fn offer(&mut self, world: &mut World, packet: Packet) {
         if let Err(cause) = world.network.send(world.now, packet) {
             self.on_drop(packet.path, cause);

@@ -129,6 +129,43 @@ impl Subflow {
         }
     }
 
+    /// Whether it has state that few paths have, and that most events need not ask for: RACK, ECN,
+    /// notes of deliveries, a host that delays packets, links on the way back.
+    pub fn has_extras(&self) -> bool {
+        self.rack.is_some()
+            || self.ecn.is_some()
+            || self.packets.is_some()
+            || self.host.is_some()
+            || self.way_back.is_some()
+    }
+
+    /// A packet of this number with this data, which is counted as sent.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "the fields of a packet")]
+    pub fn packet(
+        &mut self,
+        connection: u32,
+        r: usize,
+        sequence: PacketNumber,
+        data_sequence: PacketNumber,
+        bytes: u16,
+        bits: Bits,
+        now: Time,
+    ) -> Packet {
+        self.totals.sent_packets += 1;
+        self.last_sent = now;
+        Packet {
+            sent_at: now,
+            connection,
+            sequence,
+            data_sequence,
+            hop: self.route.first_hop,
+            path: r as u16,
+            bytes,
+            bits,
+        }
+    }
+
     /// Whether the window has room for one more packet.
     #[inline]
     pub fn has_room(&self) -> bool {

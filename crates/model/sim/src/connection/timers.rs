@@ -243,7 +243,8 @@ impl Connection {
         }
     }
 
-    fn schedule_timer(&self, world: &mut World, r: usize, time: Time) {
+    #[inline]
+    pub(super) fn schedule_timer(&self, world: &mut World, r: usize, time: Time) {
         let event = Event::Timeout {
             connection: self.number,
             path: r as u16,
