@@ -324,14 +324,6 @@ impl<R: Rule> Controller<R> {
     fn grow(&mut self, r: usize, packets: u32) {
         for _ in 0..packets {
             match self.state[r].phase {
-                Phase::SlowStart if self.state[r].holds => return,
-                Phase::SlowStart => {
-                    self.change_window(r, 1.0);
-                    self.paths[r].window = self.paths[r].window.min(self.state[r].ssthresh);
-                    if self.paths[r].window >= self.state[r].ssthresh {
-                        self.enter_avoidance(r);
-                    }
-                }
                 Phase::Avoidance if !R::DELAY_BASED => {
                     if R::COUNTS_ROUNDS {
                         self.paths[r].rounds += 1.0 / self.paths[r].window;
@@ -342,23 +334,30 @@ impl<R: Rule> Controller<R> {
                         return;
                     }
                 }
+                Phase::SlowStart if !self.state[r].holds => self.grow_in_slow_start(r),
                 _ => return,
             }
+        }
+    }
+
+    fn grow_in_slow_start(&mut self, r: usize) {
+        self.change_window(r, 1.0);
+        self.paths[r].window = self.paths[r].window.min(self.state[r].ssthresh);
+        if self.paths[r].window >= self.state[r].ssthresh {
+            self.enter_avoidance(r);
         }
     }
 
     /// The rule's increase per packet.
     #[inline(always)]
     fn increase(&mut self, r: usize) -> f64 {
-        let last = self.state[r].increase;
-        if self.increase_per_round && !last.is_nan() {
-            return last;
+        if !self.increase_per_round {
+            return self.increase_now(r);
         }
-        let increase = self.increase_now(r);
-        if self.increase_per_round {
-            self.state[r].increase = increase;
+        if self.state[r].increase.is_nan() {
+            self.state[r].increase = self.increase_now(r);
         }
-        increase
+        self.state[r].increase
     }
 
     #[inline]

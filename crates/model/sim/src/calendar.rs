@@ -131,8 +131,13 @@ impl Calendar {
 
     /// Sorts the first slots, as long as one may have an event before the heap's next.
     #[cold]
+    #[inline(never)]
     fn sort_slots(&mut self) {
-        while self.next_may_be_later()
+        let may_be_later = |it: &Calendar| {
+            let next = it.heap.peek();
+            next.is_none_or(|entry| entry.time >= it.later_from)
+        };
+        while may_be_later(self)
             && let Some((slot, entries)) = self.later.pop_first()
         {
             self.heap.extend(entries);
@@ -142,22 +147,17 @@ impl Calendar {
         }
     }
 
-    #[inline]
-    fn next_may_be_later(&self) -> bool {
-        let next = self.heap.peek();
-        next.is_none_or(|entry| entry.time >= self.later_from)
-    }
-
     /// The next event and its time, if that is not after `until`.
-    #[inline]
+    #[inline(always)]
     pub fn due(&mut self, until: Time) -> Option<(Time, Event)> {
-        if self.next_may_be_later() {
-            self.sort_slots();
+        if let Some(entry) = self.heap.peek()
+            && entry.time < self.later_from
+        {
+            return (entry.time <= until).then_some((entry.time, entry.event));
         }
-        self.heap
-            .peek()
-            .filter(|entry| entry.time <= until)
-            .map(|entry| (entry.time, entry.event))
+        self.sort_slots();
+        let entry = self.heap.peek().filter(|entry| entry.time <= until)?;
+        Some((entry.time, entry.event))
     }
 
     /// Events that come soon: the top of the heap, in no exact order.

@@ -199,6 +199,7 @@ impl Connection {
     }
 
     /// Whether nothing of this connection is in the network or ever will be.
+    #[inline]
     pub fn is_over(&self) -> bool {
         self.in_network == 0
             && !self.paths.is_empty()

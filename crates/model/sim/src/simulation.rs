@@ -155,10 +155,13 @@ impl Simulation {
             Event::Return(line) => {
                 if let Some(ack) = self.network.returned(line) {
                     self.prefetch(|network, places| network.returning(line, places));
-                    self.connect(ack.connection, |connection, world| {
-                        connection.on_ack(world, &ack)
+                    let over = self.connect(ack.connection, |connection, world| {
+                        connection.on_ack(world, &ack);
+                        connection.is_over()
                     });
-                    self.retire_if_over(ack.connection);
+                    if over {
+                        self.retire(ack.connection);
+                    }
                 }
             }
             other => {
@@ -362,6 +365,7 @@ impl Simulation {
         }
     }
 
+    #[cold]
     fn retire(&mut self, number: u32) {
         let connection = &mut self.connections[number as usize];
         let user = &mut self.users[connection.user as usize];
