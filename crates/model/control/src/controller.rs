@@ -258,9 +258,9 @@ impl<R: Rule> Controller<R> {
     }
 
     /// Packets of path `r` were acknowledged: RTT and loss counters, the end of a round trip, and
-    /// growth by one increment per packet. Returns the path's window.
+    /// growth by one increment per packet.
     #[inline]
-    pub fn on_ack(&mut self, r: usize, ack: &Ack) -> f64 {
+    pub fn on_ack(&mut self, r: usize, ack: &Ack) {
         if let Some(grouping) = &mut self.grouping {
             grouping.on_ack(r, ack);
             if grouping.is_trivial() {
@@ -275,7 +275,6 @@ impl<R: Rule> Controller<R> {
         if ack.window_limited && !R::BY_RATE {
             self.grow(r, ack.packets);
         }
-        self.window(r)
     }
 
     /// Path `r` sends again at `now` (s) after it was idle for longer than its timeout: the window

@@ -267,7 +267,7 @@ impl AnyController {
         #[inline] path(&self, r: usize) -> &Path<f64>;
         #[inline] paths(&self) -> &[Path<f64>];
         #[inline] phase(&self, r: usize) -> Phase;
-        #[inline] on_ack(&mut self, r: usize, ack: &Ack) -> f64;
+        #[inline] on_ack(&mut self, r: usize, ack: &Ack);
         on_lost(&mut self, r: usize, packets: u32);
         on_loss(&mut self, r: usize);
         on_mark(&mut self, r: usize);

@@ -239,7 +239,7 @@ impl ForeignController {
         self.start.smallest_ssthresh = packets.max(1.0);
     }
 
-    pub fn on_ack(&mut self, r: usize, ack: &Ack) -> f64 {
+    pub fn on_ack(&mut self, r: usize, ack: &Ack) {
         self.measures.on_ack(r, ack);
         self.passes(ack.now);
         self.tell_of(Happening {
@@ -251,7 +251,6 @@ impl ForeignController {
             sent_at: ack.sent_at,
             ..Happening::default()
         });
-        self.window(r)
     }
 
     pub fn on_lost(&mut self, r: usize, packets: u32) {

@@ -13,6 +13,7 @@ use anabranch_scenario::time::{SECOND, seconds};
 
 use crate::calendar::Event;
 use crate::connection::numbers::Reassembly;
+use crate::connection::tcp::Tcp;
 use crate::connection::{Connection, World};
 use crate::ecn::Bits;
 use crate::network::{Acknowledgement, Packet, PacketNumber};
@@ -113,57 +114,62 @@ impl Connection {
     /// A packet reaches the receiver; true if it completes a file. Inlined always, as its callers.
     #[inline(always)]
     pub fn on_packet(&mut self, world: &mut World, packet: &Packet) -> bool {
-        match self.is_plain && !world.tcp.keys.delayed_acks {
-            true => self.receive::<false>(world, packet),
-            false => self.receive_any(world, packet),
-        }
-    }
-
-    #[inline(never)]
-    fn receive_any(&mut self, world: &mut World, packet: &Packet) -> bool {
-        self.receive::<true>(world, packet)
-    }
-
-    /// `EXTRAS` as in [`process_ack`](Self::process_ack), or acknowledgements may be delayed.
-    #[inline(always)]
-    fn receive<const EXTRAS: bool>(&mut self, world: &mut World, packet: &Packet) -> bool {
         let was_complete = self.is_complete();
-        let r = usize::from(packet.path);
-        let path = &mut self.paths[r];
-        let had_hole = path.receiver.has_hole();
-        let expected = packet.sequence == path.receiver.next();
-        if !path.receiver.receive(packet.sequence) {
-            self.on_duplicate(world, packet);
-            return false;
-        }
-        if !self.several || self.data_receiver.receive(packet.data_sequence) {
-            let totals = &mut path.totals;
-            totals.delivered_packets += 1;
-            totals.delivered_bytes += u64::from(packet.bytes - world.tcp.header_bytes);
-            totals.one_way_sum_s += seconds(world.now - packet.sent_at);
-        }
-        if EXTRAS {
-            self.answer(world, packet, expected && !had_hole);
+        let new = if self.is_plain && !world.tcp.keys.delayed_acks {
+            let (new, ack) = self.arrive(world.tcp, world.now, packet);
+            let line = self.paths[usize::from(packet.path)].route.return_line;
+            world.network.answer(world.now, line, ack);
+            new
         } else {
-            let cumulative = path.receiver.next();
-            let ack = Acknowledgement {
-                sent_at: packet.sent_at,
-                connection: self.number,
-                cumulative,
-                selective: packet.sequence,
-                data_cumulative: match self.several {
-                    true => self.data_receiver.next(),
-                    false => cumulative,
-                },
-                path: packet.path,
-                ecn: path.echo,
-            };
-            world.network.answer(world.now, path.route.return_line, ack);
-        }
+            self.on_any_packet(world, packet)
+        };
         match &self.files {
             None => !was_complete && self.is_complete(),
-            Some(files) => files.has_file(self.data_received()),
+            Some(files) => new && files.has_file(self.data_received()),
         }
+    }
+
+    /// A packet of a path without extras arrives: whether it is new, and its acknowledgement.
+    #[inline(always)]
+    pub fn arrive(&mut self, tcp: &Tcp, now: Time, packet: &Packet) -> (bool, Acknowledgement) {
+        let path = &mut self.paths[usize::from(packet.path)];
+        let new = path.receiver.receive(packet.sequence);
+        if new && (!self.several || self.data_receiver.receive(packet.data_sequence)) {
+            let totals = &mut path.totals;
+            totals.delivered_packets += 1;
+            totals.delivered_bytes += u64::from(packet.bytes - tcp.header_bytes);
+            totals.one_way_sum_s += seconds(now - packet.sent_at);
+        }
+        let cumulative = path.receiver.next();
+        let mut ack = Acknowledgement {
+            sent_at: packet.sent_at,
+            connection: self.number,
+            cumulative,
+            selective: packet.sequence,
+            data_cumulative: match self.several {
+                true => self.data_receiver.next(),
+                false => cumulative,
+            },
+            path: packet.path,
+            ecn: path.echo,
+        };
+        if !new {
+            ack.ecn.set(Bits::DUPLICATE);
+        }
+        (new, ack)
+    }
+
+    /// As [`on_packet`](Self::on_packet), of any path.
+    #[inline(never)]
+    fn on_any_packet(&mut self, world: &mut World, packet: &Packet) -> bool {
+        let path = &self.paths[usize::from(packet.path)];
+        let in_order = !path.receiver.has_hole() && packet.sequence == path.receiver.next();
+        let (new, _) = self.arrive(world.tcp, world.now, packet);
+        match new {
+            true => self.answer(world, packet, in_order),
+            false => self.on_duplicate(world, packet),
+        }
+        new
     }
 
     /// Acknowledges a packet, now or later; `in_order` if it was expected, and there was no hole.

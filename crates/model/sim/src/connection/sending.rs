@@ -45,7 +45,7 @@ impl Connection {
         if outcome.advanced && path.has_timed_out() && path.undo_timeout(ack) {
             self.controller.on_spurious(r);
         }
-        let window = self.controller.on_ack(
+        self.controller.on_ack(
             r,
             &Ack {
                 now: seconds(world.now),
@@ -57,7 +57,7 @@ impl Connection {
                 window_limited: path.window_limited && outcome.advanced,
             },
         );
-        path.window = window as u32;
+        path.window = self.controller.window(r) as u32;
         let mut loss = outcome.loss;
         if EXTRAS || outcome.recovered || loss || path.sender.has_newly_lost() {
             loss = self.repair(world, r, ack, &outcome);
@@ -126,7 +126,13 @@ impl Connection {
     }
 
     #[inline(never)]
-    fn fill_every_window(&mut self, world: &mut World, r: usize, ack: &Acknowledgement, loss: bool) {
+    fn fill_every_window(
+        &mut self,
+        world: &mut World,
+        r: usize,
+        ack: &Acknowledgement,
+        loss: bool,
+    ) {
         if self.linux_scheduler.is_some() {
             self.run_program(world, r, ack, loss);
         }
