@@ -223,8 +223,7 @@ FILES: dict[str, File] = {}
 
 def in_file(text: str) -> tuple[File, str] | None:
     """File and class of an algorithm given as FILE.py:CLASS; None for one of the table."""
-    file, _, name = text.rpartition(":")
-    return (File(file), name) if file.endswith(".py") else None
+    return _parted(text, (".py",))
 
 
 def is_file_of(text: str) -> bool:
@@ -238,8 +237,20 @@ SHARED = (".so", ".dylib", ".dll")
 
 def in_library(text: str) -> tuple[File, str] | None:
     """File and name of a controller given as FILE.so:NAME (anabranch.h); None for others."""
-    file, _, name = text.rpartition(":")
-    return (File(file), name) if file.endswith(SHARED) else None
+    return _parted(text, SHARED)
+
+
+def _parted(text: str, ends: tuple[str, ...]) -> tuple[File, str] | None:
+    """The parts of FILE:NAME with such an end of FILE. Raises `ScenarioError` for a parameter."""
+    for end in ends:
+        file, found, rest = text.partition(f"{end}:")
+        name, _, parameter = rest.partition(":")
+        if parameter:
+            key = parameter.partition("=")[0]
+            raise ScenarioError(f'{file}{end}: unknown parameter "{key}": {name} takes none')
+        if found:
+            return File(f"{file}{end}"), name
+    return None
 
 
 def class_of(file: File, name: str) -> type[Any]:

@@ -8,6 +8,7 @@ import pytest
 
 from anabranch import ScenarioError, run
 from anabranch._core import Library
+from anabranch.experiments.outcome import harm
 from anabranch.rule import packed, rule_of, source_hash
 from conftest import Anabranch
 
@@ -59,6 +60,25 @@ def test_a_library_that_is_none_is_refused_by_name(
     done = anabranch("run", small, "-a", f"{file}:mine", "--quiet")
     assert done.returncode == 2
     assert f"{file}: not a shared library of this machine: " in done.stderr
+
+
+@pytest.mark.parametrize("algorithm", ["libmine.so:mine", "my_rule.py:Gentle"])
+def test_a_parameter_of_what_is_in_a_file_is_refused(
+    small: Path, anabranch: Anabranch, algorithm: str
+) -> None:
+    done = anabranch("run", small, "-a", f"{algorithm}:coupling=shared", "--quiet")
+    file, name = algorithm.split(":")
+    assert done.returncode == 2
+    said = f'anabranch: {file}: unknown parameter "coupling": {name} takes none\n'
+    assert done.stderr == said
+
+
+def test_harm_says_that_a_key_of_rules_has_no_effect_on_a_controller(newreno: str) -> None:
+    key = "tcp.increase_per_round"
+    how = {"seeds": 1, "quick": True, "jobs": 1}
+    found = harm([rule_of(newreno)], **how, set={key: True, "measure.duration_s": 12})
+    said = f"{key}: has no effect on newreno, a controller of a library"
+    assert sum(said in line for line in found.warnings) == 1, found.warnings
 
 
 def test_theory_refuses_a_controller(small: Path, newreno: str) -> None:

@@ -325,7 +325,11 @@ def _ran(trial: Trial, progress: Progress | None) -> Outcome:
         label, reason = next(iter(failures.items()))
         raise ScenarioError(f"{trial.suite.name}: every run failed; {label}: {reason}")
     seeds, answers = next(iter(trial.reached.values())), list(trial.answers())
-    return _outcome(trial, seeds, answers, rows, failures=failures, late=late)
+    foreign = libraries(trial.rules.values())
+    scenarios = [network.scenario for network in networks.values() if foreign]
+    warnings = [line for one in scenarios for line in caveats(one, block.on, foreign)]
+    rest = {"failures": failures, "late": late, "warnings": list(dict.fromkeys(warnings))}
+    return _outcome(trial, seeds, answers, rows, **rest)
 
 
 def _outcome(

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::sync::{Arc, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anabranch_control::{Ack, PACING_GAIN};
 use noq_proto::RttEstimator;
@@ -319,6 +319,12 @@ impl Controller for PathController {
         }
     }
 
+    fn on_ack_frequency_update(&mut self, threshold: u64, max_ack_delay: Duration) {
+        if let Some(library) = &mut self.library {
+            library.on_ack_frequency_update(threshold, max_ack_delay);
+        }
+    }
+
     fn window(&self) -> u64 {
         let state = self.registration.shared.lock();
         let report = &state.paths[self.index()];
@@ -367,5 +373,65 @@ impl Controller for PathController {
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::super::{Clock, Library};
+    use super::*;
+
+    /// A controller that keeps what it is told of the receiver's acknowledgements.
+    #[derive(Debug)]
+    struct Told(Arc<Mutex<Option<(u64, Duration)>>>);
+
+    impl Controller for Told {
+        fn on_ack_frequency_update(&mut self, threshold: u64, max_ack_delay: Duration) {
+            *self.0.lock().unwrap() = Some((threshold, max_ack_delay));
+        }
+
+        fn on_congestion_event(
+            &mut self,
+            _: Instant,
+            _: Instant,
+            _: bool,
+            _: bool,
+            _: u64,
+            _: u64,
+        ) {
+        }
+
+        fn on_mtu_update(&mut self, _: u16) {}
+
+        fn window(&self) -> u64 {
+            1
+        }
+
+        fn clone_box(&self) -> Box<dyn Controller> {
+            Box::new(Told(self.0.clone()))
+        }
+
+        fn initial_window(&self) -> u64 {
+            1
+        }
+
+        fn into_any(self: Box<Self>) -> Box<dyn Any> {
+            self
+        }
+    }
+
+    #[test]
+    fn a_controller_of_the_library_is_told_how_often_the_receiver_acknowledges() {
+        let shared = SharedController::library(Clock::start(), Library::Bbr3);
+        shared.open(0);
+        let built = Arc::new(shared).build(Instant::now(), 1472).into_any();
+        let mut path = built.downcast::<PathController>().unwrap();
+        let told = Arc::new(Mutex::new(None));
+        path.library = Some(Box::new(Told(told.clone())));
+        let delay = Duration::from_millis(7);
+        path.on_ack_frequency_update(3, delay);
+        assert_eq!(*told.lock().unwrap(), Some((3, delay)));
     }
 }
