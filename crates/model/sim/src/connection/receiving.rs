@@ -252,6 +252,7 @@ impl Connection {
         }
     }
 
+    #[inline(always)]
     fn acknowledge(&mut self, world: &mut World, r: u16, selective: PacketNumber, sent_at: Time) {
         let data_cumulative = self.data_received();
         let path = &self.paths[usize::from(r)];

@@ -392,6 +392,7 @@ impl Connection {
 /// Packets leave the sender's host for the network.
 impl Connection {
     /// Hands a packet to the host, or to the network if the host delays nothing.
+    #[inline(always)]
     fn emit(&mut self, world: &mut World, r: usize, packet: Packet) {
         let path = &mut self.paths[r];
         if let Some(rack) = &mut path.rack {
@@ -442,6 +443,7 @@ impl Connection {
         world.network.calendar.push(time, event);
     }
 
+    #[inline(always)]
     pub(super) fn offer(&mut self, world: &mut World, packet: Packet) {
         if let Err(cause) = world.network.send(world.now, packet) {
             self.on_drop(packet.path, cause);
