@@ -87,7 +87,9 @@ impl Connection {
 
     /// Datagrams that wait to be sent, bytes.
     pub fn datagrams_waiting_bytes(&self) -> usize {
-        endpoint::DATAGRAM_SEND_BUFFER - self.inner.datagram_send_buffer_space()
+        // The library keeps the overhead of one more datagram free.
+        let empty = endpoint::DATAGRAM_SEND_BUFFER - size_of::<Bytes>();
+        empty.saturating_sub(self.inner.datagram_send_buffer_space())
     }
 
     /// The next datagram from the peer.
