@@ -8,9 +8,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Most bytes of datagrams that wait before others count: a burst, but not the data that a window
-/// holds back.
+/// Most bytes of datagrams that wait while another tunnel is free: a burst, but not the data that a
+/// window holds back. A client with fewer in its streams has none in bulk.
 const BURST: usize = 16 << 10;
+
+/// Most bytes of datagrams that wait beside a client that has had less.
+const MOST: usize = 64 << 10;
 
 /// Time after which datagrams must not wait for a moment, so that data of streams that does is seen.
 const LOOK: Duration = Duration::from_millis(50);
@@ -28,8 +31,8 @@ pub enum DatagramRoom {
     Free,
     /// Others wait, who have had more.
     Share,
-    /// Only datagrams of this client wait.
-    Alone,
+    /// It may wait, if no other tunnel is free.
+    Wait,
     /// Others wait, who have had less.
     None,
 }
@@ -82,15 +85,22 @@ impl Shares {
             return DatagramRoom::Free;
         }
         let own = (client, Kind::Datagrams);
-        let others = state.had.iter().filter(|(whose, _)| **whose != own);
-        let most = others.map(|(_, had)| left(*had, now)).reduce(f64::max);
+        let counts = |((client, kind), had): (&(u64, Kind), &(f64, Instant))| {
+            let had = left(*had, now);
+            let counts = match kind {
+                Kind::Datagrams => *client != own.0,
+                Kind::Streams => had >= BURST as f64,
+            };
+            counts.then_some(had)
+        };
+        let most = state.had.iter().filter_map(counts).reduce(f64::max);
         let own = state.had.get(&own).map_or(0.0, |had| left(*had, now));
         // The more waits, the less a client may have had.
         let queues = (waiting_bytes / BURST).max(1) as f64;
         match most {
-            None => DatagramRoom::Alone,
             Some(most) if own * queues <= most => DatagramRoom::Share,
-            Some(_) => DatagramRoom::None,
+            Some(_) if may_wait || waiting_bytes >= MOST => DatagramRoom::None,
+            _ => DatagramRoom::Wait,
         }
     }
 }
@@ -120,14 +130,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_has_had_most_finds_no_room_while_others_wait() {
         let shares = Shares::default();
-        let waits = 2 * BURST;
+        let waits = MOST;
         assert_eq!(shares.room(1, 0, false), DatagramRoom::Free);
         shares.add(1, Kind::Datagrams, 100_000);
-        assert_eq!(shares.room(1, waits, true), DatagramRoom::Alone);
+        assert_eq!(shares.room(1, waits, true), DatagramRoom::Wait);
         // Another one's first datagrams have room, and then the large one's none.
         assert_eq!(shares.room(2, waits, true), DatagramRoom::Share);
         shares.add(2, Kind::Datagrams, 100);
         assert_eq!(shares.room(1, waits, true), DatagramRoom::None);
+        assert_eq!(shares.room(1, MOST - 1, true), DatagramRoom::Wait);
         assert_eq!(shares.room(1, BURST - 1, true), DatagramRoom::Free);
         // A stream that waits counts without datagrams that do, and until it waits no more.
         shares.add(3, Kind::Streams, 90_000);
@@ -142,6 +153,6 @@ mod tests {
         assert_eq!(shares.room(1, 0, true), DatagramRoom::Share);
         // e^-12 of 110000 bytes is less than one.
         advance(12 * MEMORY).await;
-        assert_eq!(shares.room(1, waits, true), DatagramRoom::Alone);
+        assert_eq!(shares.room(1, waits, true), DatagramRoom::Wait);
     }
 }

@@ -214,7 +214,7 @@ impl Association {
             DatagramRoom::Free | DatagramRoom::Share => route.clone(),
             room => match beside().filter(is_free) {
                 Some(stream) => stream.tunnel.clone(),
-                None if room == DatagramRoom::Alone => route.clone(),
+                None if room == DatagramRoom::Wait => route.clone(),
                 None => {
                     self.all.counters.dropped_full.increment();
                     return Some(());
