@@ -71,7 +71,7 @@
 //! # drop(answered?);
 //!
 //! // A datagram.
-//! far.send_datagram(b"soon"[..].into())?;
+//! far.send_datagram(0, b"soon"[..].into())?;
 //! assert_eq!(near.receive_datagram().await?, b"soon"[..]);
 //!
 //! // A path that is gone.
@@ -107,6 +107,7 @@ pub mod keys;
 mod lines;
 pub mod mptcp;
 pub mod quic;
+mod shares;
 pub mod socket;
 mod supervisor;
 pub mod tls;
@@ -119,6 +120,7 @@ pub use config::{
 use keys::PublicKey;
 pub use lines::Lines;
 pub use quic::udp;
+pub use shares::DatagramRoom;
 use tls::Identity;
 pub(crate) use tunnel::printable;
 pub use tunnel::{

@@ -25,6 +25,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::failure::{self, End, KEY_REFUSED, Refused};
+use crate::shares::DatagramRoom;
 use crate::tls::{self, Identity};
 use crate::{Carried, Closed, NotSent, PathState, Stream, Tunnel, config, quic};
 
@@ -210,12 +211,12 @@ impl Carried for Handle {
         Box::pin(self.0.wait(&self.0.changes.opened, Core::accept))
     }
 
-    fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent> {
-        self.0.send_datagram(datagram)
+    fn send_datagram(&self, client: u64, datagram: Bytes) -> Result<(), NotSent> {
+        self.0.send_datagram(client, datagram)
     }
 
-    fn datagrams_waiting_bytes(&self) -> usize {
-        self.0.datagrams_waiting_bytes()
+    fn datagram_room(&self, client: u64) -> DatagramRoom {
+        self.0.datagram_room(client)
     }
 
     fn receive_datagram(&self) -> BoxFuture<'_, Result<Bytes, Closed>> {

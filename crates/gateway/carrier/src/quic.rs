@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::config::{self, Carrier};
+use crate::shares::{DatagramRoom, Kind, Shares};
 use crate::supervisor::Supervisor;
 use crate::tls::Identity;
 use crate::{Carried, Closed, Lines, NotSent, PathState, Stream, Tunnel};
@@ -64,6 +65,7 @@ pub async fn connect(
 struct Inner {
     connection: Connection,
     account: Arc<Account>,
+    shares: Arc<Shares>,
     credit: Arc<Credit>,
     turns: Arc<Turns<Sending>>,
     waiting: Arc<Waiting>,
@@ -140,6 +142,7 @@ impl Inner {
         Ok(Inner {
             connection,
             account: Arc::new(Account::new()),
+            shares: Arc::default(),
             credit,
             turns: Arc::new(turns),
             waiting: Arc::new(Waiting::new(limits.tunnel_buffer_bytes)),
@@ -151,7 +154,8 @@ impl Inner {
     fn stream(&self, (send, receive): (Sending, Receiving)) -> Stream {
         let credit = || self.credit.clone();
         let reader = Reader::new(receive.into_pieces(), credit(), self.waiting.clone());
-        let writer = Writer::new(send, credit(), self.turns.clone(), self.account.clone());
+        let counts = (self.account.clone(), self.shares.clone());
+        let writer = Writer::new(send, credit(), self.turns.clone(), counts);
         Stream {
             reader: Box::new(reader),
             writer: Box::new(writer),
@@ -172,12 +176,17 @@ impl Carried for Inner {
         Box::pin(async { Ok(self.stream(self.connection.accept().await?)) })
     }
 
-    fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent> {
-        self.connection.send_datagram(datagram)
+    fn send_datagram(&self, client: u64, datagram: Bytes) -> Result<(), NotSent> {
+        let bytes = datagram.len();
+        self.connection.send_datagram(datagram)?;
+        self.shares.add(client, Kind::Datagrams, bytes);
+        Ok(())
     }
 
-    fn datagrams_waiting_bytes(&self) -> usize {
-        self.connection.datagrams_waiting_bytes()
+    fn datagram_room(&self, client: u64) -> DatagramRoom {
+        let waiting = self.connection.datagrams_waiting_bytes();
+        let something_waits = !self.connection.controller().is_app_limited();
+        self.shares.room(client, waiting, something_waits)
     }
 
     fn receive_datagram(&self) -> BoxFuture<'_, Result<Bytes, Closed>> {

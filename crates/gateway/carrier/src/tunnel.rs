@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::config::{Carrier, Limits};
+use crate::shares::DatagramRoom;
 
 /// An established, authenticated connection between `near` and `far`. Clones are the same tunnel,
 /// which is closed when the last is dropped. [`Carried`] has its operations.
@@ -49,11 +50,11 @@ pub trait Carried: fmt::Debug + Send + Sync {
     /// The next stream that the peer has opened.
     fn accept(&self) -> BoxFuture<'_, Result<Stream, Closed>>;
 
-    /// Sends a datagram. When the send buffer is full the oldest one is discarded.
-    fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent>;
+    /// Sends a datagram of a client. When the send buffer is full the oldest one is discarded.
+    fn send_datagram(&self, client: u64, datagram: Bytes) -> Result<(), NotSent>;
 
-    /// Datagrams that wait to be sent, bytes.
-    fn datagrams_waiting_bytes(&self) -> usize;
+    /// DatagramRoom for a datagram of this client.
+    fn datagram_room(&self, client: u64) -> DatagramRoom;
 
     /// The next datagram from the peer.
     fn receive_datagram(&self) -> BoxFuture<'_, Result<Bytes, Closed>>;
@@ -158,6 +159,18 @@ pub trait Outgoing: AsyncWrite + Send + Unpin {
     /// also while nothing is being written. Called only after the end of the stream's reader and
     /// before shutdown.
     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error>;
+
+    /// Says whose data this is, which has a part in what the tunnel sends. Without effect where the
+    /// kernel sends it.
+    fn belongs_to(&mut self, _client: u64) {}
+}
+
+impl Stream {
+    /// Says whose stream this is.
+    pub fn belongs_to(&mut self, client: u64) {
+        self.reader.belongs_to(client);
+        self.writer.belongs_to(client);
+    }
 }
 
 impl fmt::Debug for Stream {

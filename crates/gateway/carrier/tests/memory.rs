@@ -5,6 +5,7 @@
 mod support;
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -92,6 +93,46 @@ async fn a_thousand_stalled_streams_have_their_first_windows_and_stop_no_other()
     let read = timeout(PATIENCE, accepted.read_exact(&mut text)).await;
     read.expect("in time").expect("read");
     assert_eq!(&text, b"soon");
+}
+
+/// Streams whose windows have grown stall beside one that is read: what is read meanwhile is freed.
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_that_stall_beside_another_hold_their_data_alone() {
+    const STREAMS: usize = 60;
+    const BUDGET: usize = 8 << 20;
+    let _alone = ALONE.lock().await;
+    let (near_identity, far_identity, _) = identities();
+    let mut config = support::far();
+    config.settings.limits.tunnel_buffer_bytes = BUDGET;
+    let listener = quic::Listener::bind(&config, &far_identity).await;
+    let listener = listener.expect("free");
+    let address = listener.local_addr().expect("bound");
+    let pair = pair_at(listener, near(address, vec![path(A)]), &near_identity).await;
+    let before = allocated();
+    let mut reading = Vec::new();
+    for i in 0..=STREAMS {
+        let mut stream = opened(&pair.near).await;
+        tokio::spawn(async move { while stream.write_all(&[7; 1 << 14]).await.is_ok() {} });
+        let accepted = timeout(PATIENCE, pair.far.accept()).await;
+        let mut stream = accepted.expect("in time").expect("a stream");
+        let read = async move {
+            let mut buffer = vec![0; 1 << 14];
+            let mut left = if i == STREAMS { usize::MAX } else { 1 << 20 };
+            while left > 0 {
+                let read = stream.read(&mut buffer).await.expect("read");
+                left = left.saturating_sub(read);
+            }
+            // As a relay whose client does not read.
+            drop(buffer);
+            poll_fn(|cx| stream.reader.poll_reset(cx)).await
+        };
+        reading.push(tokio::spawn(read));
+    }
+    sleep(PATIENCE / 4).await;
+    reading[STREAMS].abort();
+    let grown = settled().await - before;
+    let most = STREAMS * (64 << 10) + BUDGET;
+    assert!(grown < most, "{grown} bytes, {most} are stated");
 }
 
 /// A peer with a key that uses the library's windows and not those that it was given.

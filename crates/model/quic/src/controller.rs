@@ -197,6 +197,8 @@ struct State {
     paths: Vec<PathReport>,
     /// Bytes acknowledged on all paths.
     acknowledged: u64,
+    /// Whether the connection had nothing more to send at the last acknowledgement.
+    app_limited: bool,
     /// Whether the rule reduces windows by the share of packets that are marked.
     counts_marks: bool,
     /// The path whose controller is built next, if that is known.
@@ -261,6 +263,7 @@ impl SharedController {
             initial_ssthresh,
             paths: Vec::new(),
             acknowledged: 0,
+            app_limited: true,
             counts_marks: false,
             opening: None,
             library: None,
@@ -306,6 +309,13 @@ impl SharedController {
         let state = self.lock();
         let in_flight = state.paths.iter().map(|path| path.in_flight_bytes).sum();
         (state.acknowledged, in_flight)
+    }
+
+    /// Whether nothing waited for a window or the pacer at the last acknowledgement on any path, or
+    /// no further one is expected.
+    pub fn is_app_limited(&self) -> bool {
+        let state = self.lock();
+        state.app_limited || state.paths.iter().all(|path| path.in_flight_bytes == 0)
     }
 
     /// Whether a packet was acknowledged that path `r` has sent at `start` or later.

@@ -17,6 +17,7 @@ use super::frame::{Frame, Hello, LARGEST_DATAGRAM, Token};
 use super::kappa::Kappas;
 use super::link::{self, Link};
 use super::paths::{Paths, subflows};
+use crate::shares::{DatagramRoom, Kind, Shares};
 use crate::supervisor::Supervisor;
 use crate::{Closed, Limits, NotSent, Stream};
 use links::{Links, Watched};
@@ -53,6 +54,7 @@ pub struct Core {
     /// Streams that the peer has opened and nobody has accepted.
     opened: Mutex<VecDeque<Stream>>,
     sending: Mutex<Datagrams>,
+    shares: Shares,
     received: Mutex<Datagrams>,
     pub changes: Changes,
     /// Congestion control, by its name in the kernel.
@@ -115,6 +117,7 @@ impl Core {
             waiting: AtomicUsize::new(0),
             opened: Mutex::default(),
             sending: Mutex::default(),
+            shares: Shares::default(),
             received: Mutex::default(),
             changes: Changes::default(),
             rule: rule.to_owned(),
@@ -268,11 +271,12 @@ impl Core {
     }
 
     /// Sends a datagram; the oldest ones go if there are too many.
-    pub fn send_datagram(&self, datagram: Bytes) -> Result<(), NotSent> {
+    pub fn send_datagram(&self, client: u64, datagram: Bytes) -> Result<(), NotSent> {
         self.check().map_err(NotSent::Closed)?;
         if datagram.len() > LARGEST_DATAGRAM {
             return Err(NotSent::TooLarge(LARGEST_DATAGRAM));
         }
+        self.shares.add(client, Kind::Datagrams, datagram.len());
         self.sending.lock().push(datagram);
         self.changes.to_send.notify_one();
         Ok(())
@@ -288,9 +292,14 @@ impl Core {
         }
     }
 
-    /// Datagrams that wait to be sent, bytes.
-    pub fn datagrams_waiting_bytes(&self) -> usize {
-        self.sending.lock().bytes
+    /// DatagramRoom for a datagram of this client; the kernel's streams wait apart.
+    pub fn datagram_room(&self, client: u64) -> DatagramRoom {
+        let waiting = self.sending.lock().bytes;
+        match self.shares.room(client, waiting, false) {
+            // What fits no other tunnel must not compete with streams.
+            DatagramRoom::Free if self.shares.has_bulk() => DatagramRoom::Share,
+            room => room,
+        }
     }
 
     /// The next datagram from the peer.
@@ -450,6 +459,7 @@ impl Core {
 
     /// Counts data that a stream has accepted.
     pub fn accepted(&self, bytes: usize) {
+        self.shares.add(0, Kind::Streams, bytes);
         self.accepted_bytes
             .fetch_add(bytes as u64, Ordering::Relaxed);
     }

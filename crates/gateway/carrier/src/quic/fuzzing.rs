@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::FutureExt;
 use tokio::io::ReadBuf;
 use tokio::time::Instant;
@@ -53,9 +52,10 @@ impl Stream {
         }
     }
 
-    /// Adds a piece, when nothing is in order. Returns `false` if the peer must not send it.
-    pub fn add(&mut self, offset: u64, piece: Bytes) -> bool {
-        self.order.add(offset, piece, self.limit)
+    /// Adds a piece. Returns `false` if the peer must not send it.
+    pub fn add(&mut self, offset: u64, piece: &[u8]) -> bool {
+        let nowhere = &mut ReadBuf::new(&mut []);
+        self.order.add(offset, piece, self.limit, nowhere)
     }
 
     /// Reads at most this much, and raises the window.

@@ -87,7 +87,9 @@ impl Connection {
 
     /// Datagrams that wait to be sent, bytes.
     pub fn datagrams_waiting_bytes(&self) -> usize {
-        endpoint::DATAGRAM_SEND_BUFFER - self.inner.datagram_send_buffer_space()
+        // The library keeps the overhead of one more datagram free.
+        let empty = endpoint::DATAGRAM_SEND_BUFFER - size_of::<Bytes>();
+        empty.saturating_sub(self.inner.datagram_send_buffer_space())
     }
 
     /// The next datagram from the peer.
@@ -294,15 +296,14 @@ impl Pieces {
         self.id
     }
 
-    /// The next piece, of at most `most` bytes, and its position; `None` after the last. A failure
-    /// is reported once, and an end afterwards.
+    /// The next piece and its position; `None` after the last. A failure is reported once, and an
+    /// end afterwards.
     pub fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
-        most: usize,
     ) -> Poll<Result<Option<(u64, Bytes)>, Failure>> {
         // A new future each time: it registers the task and has no state of its own.
-        let next = pin!(self.stream.read_chunk(most)).poll(cx);
+        let next = pin!(self.stream.read_chunk(usize::MAX)).poll(cx);
         next.map(|next| match next {
             Ok(piece) => Ok(piece.map(|piece| (piece.offset, piece.bytes))),
             Err(error) => Err(Failure(error)),

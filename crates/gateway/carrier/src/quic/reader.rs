@@ -1,21 +1,20 @@
 //! Users' end of a stream from the peer, whose data arrives over paths with different delays.
 //!
-//! Data is taken from the library as it arrives and put in order here. The library keeps every
-//! datagram of a stream that was not read as a piece of its own, and closes the connection beyond
-//! 1024 pieces (quinn-rs/quinn issue 2809); and with ordered reads a slow path could delay no more
-//! than its stream window, which must therefore be small. [`Credit`] bounds what waits here.
+//! Data is taken from the library as it arrives, copied if it must wait, and put in order here. A
+//! piece of the library's keeps the whole batch of datagrams that the system has received at once;
+//! beyond 1024 pieces of a stream the library closes the connection (quinn-rs/quinn issue 2809);
+//! and with ordered reads a slow path could delay no more than its stream window, which must
+//! therefore be small. [`Credit`] bounds what waits here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::time::{Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::credit::Credit;
@@ -23,8 +22,8 @@ use super::library::{Failure, Pieces};
 use crate::Incoming;
 use crate::window::{FIRST, Read, stalled};
 
-/// Interval at which a reader with unread data checks whether the stream was reset.
-const LOOK: Duration = Duration::from_secs(1);
+/// Size of the blocks in which data in order waits, bytes.
+const BLOCK: usize = 4 << 10;
 
 /// Least mean size of the pieces that wait for earlier data when there are most of them, bytes.
 /// Each takes about 100 bytes more.
@@ -61,8 +60,6 @@ pub(super) struct Reader {
     is_over: bool,
     /// Cause of the end of data. The library reports it once, and an end of stream afterwards.
     failure: Option<Failure>,
-    /// Timer of the next check whether the stream was reset.
-    look: Option<Pin<Box<Sleep>>>,
 }
 
 impl Reader {
@@ -77,7 +74,6 @@ impl Reader {
             told: Read::default(),
             is_over: false,
             failure: None,
-            look: None,
         }
     }
 
@@ -95,18 +91,27 @@ impl Reader {
                 Some(failure) => return Poll::Ready(Err(failure.clone().into())),
                 None => {}
             }
-            match self.stream.poll_next(cx, usize::MAX) {
-                Poll::Pending if has_data => return Poll::Ready(Ok(())),
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(Some((at, piece)))) => {
-                    if !self.order.add(at, piece, self.limit) {
-                        self.failure = Some(Failure::beyond());
-                    }
-                }
-                Poll::Ready(Ok(None)) => self.is_over = true,
-                Poll::Ready(Err(failure)) => self.failure = Some(failure),
+            if self.poll_arrived(cx, buf).is_pending() {
+                return match has_data {
+                    true => Poll::Ready(Ok(())),
+                    false => Poll::Pending,
+                };
             }
         }
+    }
+
+    /// Takes what has arrived next from the library, as far as possible into `buf`.
+    fn poll_arrived(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<()> {
+        match ready!(self.stream.poll_next(cx)) {
+            Ok(Some((at, piece))) => {
+                if !self.order.add(at, &piece, self.limit, buf) {
+                    self.failure = Some(Failure::beyond());
+                }
+            }
+            Ok(None) => self.is_over = true,
+            Err(failure) => self.failure = Some(failure),
+        }
+        Poll::Ready(())
     }
 
     /// Reports taken and waiting data to the windows.
@@ -115,7 +120,7 @@ impl Reader {
         let read = Read {
             taken: taken as u64,
             ahead,
-            waits: ahead == 0 && (is_pending || self.is_over || self.failure.is_some()),
+            waits: self.order.is_empty() && (is_pending || self.is_over || self.failure.is_some()),
         };
         if read.taken > 0 || read != self.told {
             self.told = Read { taken: 0, ..read };
@@ -139,29 +144,19 @@ impl Incoming for Reader {
         self.credit.belongs_to(self.stream.id(), client);
     }
 
-    /// Checks from time to time whether the stream was reset while there is unread data, which the
-    /// library does not distinguish from news.
+    /// Takes what arrives from the library meanwhile.
     fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         if self.stalled.as_mut().poll(cx).is_ready() {
             return Poll::Ready(stalled());
         }
         loop {
-            if let Some(look) = &mut self.look {
-                ready!(look.as_mut().poll(cx));
-                self.look = None;
-            }
             match &self.failure {
                 Some(failure) if failure.is_reset() => {
                     return Poll::Ready(ErrorKind::ConnectionReset.into());
                 }
                 Some(_) => return Poll::Pending,
                 None if self.is_over => return Poll::Pending,
-                None => {}
-            }
-            match ready!(self.stream.poll_next(cx, 0)) {
-                Ok(Some(_)) => self.look = Some(Box::pin(sleep(LOOK))),
-                Ok(None) => self.is_over = true,
-                Err(failure) => self.failure = Some(failure),
+                None => ready!(self.poll_arrived(cx, &mut ReadBuf::new(&mut []))),
             }
         }
     }
@@ -188,10 +183,10 @@ impl AsyncRead for Reader {
 pub(super) struct Order {
     /// Position of the next byte in order.
     next: u64,
-    /// Data in order.
-    front: Bytes,
+    /// Data in order that nobody has taken.
+    unread: VecDeque<BytesMut>,
     /// Data that waits for earlier data, by position.
-    later: BTreeMap<u64, Bytes>,
+    later: BTreeMap<u64, Box<[u8]>>,
     /// Size of `later`, bytes.
     bytes: usize,
     waiting: Arc<Waiting>,
@@ -202,28 +197,60 @@ impl Order {
     pub fn new(waiting: Arc<Waiting>) -> Order {
         Order {
             next: 0,
-            front: Bytes::new(),
+            unread: VecDeque::new(),
             later: BTreeMap::new(),
             bytes: 0,
             waiting,
         }
     }
 
-    /// Adds a piece that does not overlap others, when nothing is in order. Returns `false` if it
-    /// is beyond the limit or too many pieces wait in the tunnel.
-    pub fn add(&mut self, offset: u64, piece: Bytes, limit: u64) -> bool {
+    /// Adds a piece that does not overlap others, if it is the next one as far as possible into
+    /// `buf`. Returns `false` if it is beyond the limit or too many pieces wait in the tunnel.
+    pub fn add(&mut self, offset: u64, piece: &[u8], limit: u64, buf: &mut ReadBuf<'_>) -> bool {
         if offset + piece.len() as u64 > limit {
             return false;
         }
-        if offset == self.next {
-            self.next += piece.len() as u64;
-            self.front = piece;
-            return true;
+        if offset != self.next {
+            self.bytes += piece.len();
+            self.later.insert(offset, piece.into());
+            return self.waiting.pieces.fetch_add(1, Ordering::Relaxed) < self.waiting.most;
         }
-        self.bytes += piece.len();
-        // A copy, because a piece keeps the whole datagram.
-        self.later.insert(offset, Bytes::copy_from_slice(&piece));
-        self.waiting.pieces.fetch_add(1, Ordering::Relaxed) < self.waiting.most
+        let room = if self.unread.is_empty() {
+            buf.remaining()
+        } else {
+            0
+        };
+        let (taken, rest) = piece.split_at(piece.len().min(room));
+        buf.put_slice(taken);
+        self.append(rest);
+        self.next += piece.len() as u64;
+        while let Some(piece) = self.later.remove(&self.next) {
+            self.bytes -= piece.len();
+            self.waiting.pieces.fetch_sub(1, Ordering::Relaxed);
+            self.append(&piece);
+            self.next += piece.len() as u64;
+        }
+        true
+    }
+
+    /// Copies data behind that which is unread.
+    fn append(&mut self, mut data: &[u8]) {
+        while !data.is_empty() {
+            let has_room = |block: &BytesMut| block.len() < block.capacity();
+            if !self.unread.back().is_some_and(has_room) {
+                self.unread.push_back(BytesMut::with_capacity(BLOCK));
+            }
+            let last = self.unread.back_mut().expect("it was added");
+            let room = last.capacity() - last.len();
+            let (now, rest) = data.split_at(data.len().min(room));
+            last.extend_from_slice(now);
+            data = rest;
+        }
+    }
+
+    /// Whether nothing waits, in order or not.
+    fn is_empty(&self) -> bool {
+        self.unread.is_empty() && self.later.is_empty()
     }
 
     /// Bytes and pieces that wait for earlier data.
@@ -233,21 +260,16 @@ impl Order {
 
     /// Moves data in order into `buf`, as far as there is room.
     pub fn take(&mut self, buf: &mut ReadBuf<'_>) {
-        while buf.remaining() > 0 && (self.front.has_remaining() || self.advance()) {
-            let taken = self.front.split_to(self.front.len().min(buf.remaining()));
-            buf.put_slice(&taken);
+        while buf.remaining() > 0
+            && let Some(block) = self.unread.front_mut()
+        {
+            let taken = block.len().min(buf.remaining());
+            buf.put_slice(&block[..taken]);
+            block.advance(taken);
+            if block.is_empty() {
+                self.unread.pop_front();
+            }
         }
-    }
-
-    fn advance(&mut self) -> bool {
-        let Some(piece) = self.later.remove(&self.next) else {
-            return false;
-        };
-        self.bytes -= piece.len();
-        self.waiting.pieces.fetch_sub(1, Ordering::Relaxed);
-        self.next += piece.len() as u64;
-        self.front = piece;
-        true
     }
 }
 
@@ -278,8 +300,9 @@ mod tests {
     fn pieces_are_put_in_order_and_their_number_is_bounded() {
         let waiting = Arc::new(Waiting::new(2 * PIECE));
         let mut order = Order::new(waiting.clone());
-        let add =
-            |order: &mut Order, offset, piece| order.add(offset, Bytes::from_static(piece), 10);
+        let add = |order: &mut Order, offset, piece: &[u8]| {
+            order.add(offset, piece, 10, &mut ReadBuf::new(&mut []))
+        };
         assert!(add(&mut order, 3, b"def"));
         assert!(!add(&mut order, 8, b"ijk"));
         assert!(add(&mut order, 8, b"ij"));
@@ -311,7 +334,8 @@ mod tests {
             let (mut limit, mut offset) = (FIRST, 1);
             for (gap, length) in pieces {
                 offset += gap;
-                if !order.add(offset, Bytes::from(vec![0; length]), limit) {
+                let nowhere = &mut ReadBuf::new(&mut []);
+                if !order.add(offset, &vec![0; length], limit, nowhere) {
                     break;
                 }
                 offset += length as u64;

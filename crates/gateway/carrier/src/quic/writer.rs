@@ -15,6 +15,7 @@ use super::credit::Credit;
 use super::library::Sending;
 use super::turns::{Outlet, Turn, Turns};
 use crate::Outgoing;
+use crate::shares::{Kind, Shares};
 
 /// Interval at which an idle writer checks whether the peer has stopped the stream.
 const IDLE_LOOK: Duration = Duration::from_secs(5);
@@ -27,6 +28,8 @@ pub(super) struct Writer {
     written: u64,
     turn: Turn<Sending>,
     account: Arc<Account>,
+    shares: Arc<Shares>,
+    client: u64,
     state: State,
 }
 
@@ -44,7 +47,7 @@ impl Writer {
         stream: Sending,
         credit: Arc<Credit>,
         turns: Arc<Turns<Sending>>,
-        account: Arc<Account>,
+        (account, shares): (Arc<Account>, Arc<Shares>),
     ) -> Writer {
         credit.open_outgoing(stream.id());
         Writer {
@@ -53,6 +56,8 @@ impl Writer {
             written: 0,
             turn: Turn::new(turns),
             account,
+            shares,
+            client: 0,
             state: State::Open,
         }
     }
@@ -78,6 +83,10 @@ impl Outgoing for Writer {
         }
         Poll::Pending
     }
+
+    fn belongs_to(&mut self, client: u64) {
+        self.client = client;
+    }
 }
 
 impl AsyncWrite for Writer {
@@ -94,6 +103,7 @@ impl AsyncWrite for Writer {
         let written = ready!(this.turn.poll_write(&mut this.stream, cx, buf))?;
         this.written += written as u64;
         this.account.accept(written);
+        this.shares.add(this.client, Kind::Streams, written);
         Poll::Ready(Ok(written))
     }
 

@@ -91,7 +91,7 @@ async fn closing_gives_the_peer_the_reason_and_ends_streams_with_an_error() {
         "the tunnel is closed: by the peer: maintenance"
     );
     assert!(near.accept().await.is_err() && near.receive_datagram().await.is_err());
-    let late = near.send_datagram("late".into());
+    let late = near.send_datagram(0, "late".into());
     assert!(matches!(late, Err(NotSent::Closed(_))));
 }
 
@@ -152,14 +152,14 @@ async fn datagrams_keep_their_boundaries() {
     let (near, far, _listener) = tunnel(Mptcp, Limits::default()).await;
     for size in [0, 1, 1200, 65_534] {
         let datagram = pattern(size, size);
-        near.send_datagram(datagram.clone().into())
+        near.send_datagram(0, datagram.clone().into())
             .expect("small enough");
         assert!(far.receive_datagram().await.expect("open") == datagram);
-        far.send_datagram(datagram.clone().into())
+        far.send_datagram(0, datagram.clone().into())
             .expect("small enough");
         assert!(near.receive_datagram().await.expect("open") == datagram);
     }
-    let too_large = near.send_datagram(vec![0; 65_535].into());
+    let too_large = near.send_datagram(0, vec![0; 65_535].into());
     assert_eq!(too_large, Err(NotSent::TooLarge(65_534)));
 }
 
@@ -168,7 +168,7 @@ async fn the_oldest_datagrams_are_discarded() {
     let (near, far, _listener) = tunnel(Mptcp, Limits::default()).await;
     // One task, which does not wait: nothing is sent meanwhile.
     for number in 0..1000u32 {
-        near.send_datagram(number.to_be_bytes().to_vec().into())
+        near.send_datagram(0, number.to_be_bytes().to_vec().into())
             .expect("open");
     }
     for number in 1000 - 256..1000u32 {

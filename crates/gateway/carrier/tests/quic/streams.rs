@@ -82,21 +82,21 @@ async fn a_stream_that_was_shut_down_ends_after_its_data() {
 async fn datagrams_arrive_and_large_ones_are_refused() {
     let pair = pair(vec![path(A), path(B)]).await;
     pair.near
-        .send_datagram(Bytes::from_static(b"up"))
+        .send_datagram(0, Bytes::from_static(b"up"))
         .expect("small");
     assert_eq!(pair.far.receive_datagram().await.expect("open"), "up");
     pair.far
-        .send_datagram(Bytes::from_static(b"down"))
+        .send_datagram(0, Bytes::from_static(b"down"))
         .expect("small");
     assert_eq!(pair.near.receive_datagram().await.expect("open"), "down");
-    let large = pair.near.send_datagram(Bytes::from(vec![0; 2000]));
+    let large = pair.near.send_datagram(0, Bytes::from(vec![0; 2000]));
     let Err(NotSent::TooLarge(largest)) = large else {
         panic!("{large:?}");
     };
     // 1200 bytes less a short header with its connection id, a tag and the frame.
     assert!((1100..1452).contains(&largest), "{largest}");
     pair.near
-        .send_datagram(Bytes::from(vec![0; largest]))
+        .send_datagram(0, Bytes::from(vec![0; largest]))
         .expect("as large as possible");
 }
 
@@ -113,7 +113,7 @@ async fn closing_a_tunnel_ends_its_streams_and_says_why() {
     let mut rest = Vec::new();
     assert!(accepted.read_to_end(&mut rest).await.is_err());
     assert!(pair.near.open().await.is_err());
-    let datagram = pair.near.send_datagram(Bytes::new());
+    let datagram = pair.near.send_datagram(0, Bytes::new());
     assert!(matches!(datagram, Err(NotSent::Closed(_))), "{datagram:?}");
 }
 

@@ -55,6 +55,9 @@ pub struct InitNear {
     /// Own address in a network whose hosts are clients, too, such as 192.168.1.1/24
     #[arg(long, value_name = "ADDRESS/PREFIX")]
     lan: Option<IpNet>,
+    /// Replace near.routes, which is kept otherwise
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -132,7 +135,11 @@ pub fn near(mut arguments: InitNear) -> Result<String, Vec<Error>> {
         arguments.paths = links;
     }
     let InitNear {
-        paths, lan, common, ..
+        paths,
+        lan,
+        force,
+        common,
+        ..
     } = arguments;
     let other = format!(
         "anabranch-gateway init far --address {far} --peer {{key}}{}",
@@ -163,17 +170,22 @@ pub fn near(mut arguments: InitNear) -> Result<String, Vec<Error>> {
     if paths.len() > 1 {
         let routes = routes(&paths);
         let file = common.folder().join("near.routes");
-        let written = std::fs::write(&file, &routes);
-        written.map_err(|error| {
-            vec![Error::of_file(
-                &file.display().to_string(),
-                error.to_string(),
-            )]
-        })?;
+        let found = std::fs::read_to_string(&file);
+        let is_kept = !force && found.is_ok_and(|found| found != routes);
+        if !is_kept {
+            std::fs::write(&file, &routes).map_err(|error| {
+                let file = file.display().to_string();
+                vec![Error::of_file(&file, error.to_string())]
+            })?;
+        }
+        let what = match is_kept {
+            true => "kept; with --force it has this",
+            false => "written",
+        };
         let file = file.display();
         let _ = write!(
             next,
-            "{file}: written, for the unit, or sh as root at each start:\n{routes}"
+            "{file}: {what}, for the unit, or sh as root at each start:\n{routes}"
         );
     }
     if let Some(lan) = lan {
@@ -387,7 +399,7 @@ fn routes(paths: &[Link]) -> String {
         if !known {
             let _ = writeln!(
                 out,
-                "    # {link}: no address now: run this again when it is up"
+                "    # {link}: no address now: when it is up, this again with --force, without --peer"
             );
         }
     }

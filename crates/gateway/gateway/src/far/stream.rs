@@ -68,7 +68,7 @@ fn begin(
             let (head, client) = read_head(&this, &mut stream).await?;
             drop(waits);
             compare_carriers(&this, &session, &head);
-            stream.reader.belongs_to(client.unwrap_or(0).into());
+            stream.belongs_to(client.unwrap_or(0).into());
             serve(&this, &session, stream, head, client).await
         };
         if let Err(error) = served.await {
@@ -102,7 +102,8 @@ async fn serve(
     if let Head::Udp(number) = head {
         let queue_bytes = shared.limiter.limits().buffer_bytes;
         let incoming = queue(queue_bytes, shared.limiter.room(&party));
-        association = session.associations.join(number, &session.tunnel, incoming);
+        let whose = (number, party.part.into());
+        association = session.associations.join(whose, &session.tunnel, incoming);
         if association.is_none() {
             // It has a place already.
             return attach(shared, session, number, stream).await;

@@ -130,7 +130,7 @@ async fn attempt(
     };
     match timeout(ESTABLISH, answered).await {
         Ok(Ok((mut stream, Reply::Succeeded))) => {
-            stream.reader.belongs_to(client.into());
+            stream.belongs_to(client.into());
             Ok(stream)
         }
         Ok(Ok((_, refused))) => {

@@ -294,7 +294,8 @@ async fn through_tunnel(
         shared.limiter.limits().buffer_bytes,
         shared.limiter.room(place.party()),
     );
-    let association = shared.associations.join(number, &fastest, incoming);
+    let whose = (number, place.client.into());
+    let association = shared.associations.join(whose, &fastest, incoming);
     let mut association = association.ok_or(io::ErrorKind::AlreadyExists)?;
     let mut requests = FuturesUnordered::new();
     if !fastest.is(&main) {

@@ -1,7 +1,7 @@
 //! UDP associations between two gateways. Each has a number and streams in one or more tunnels, and
 //! ends with the last of them. Datagrams take the association's route: the tunnel by which the last
-//! one came or, while too many wait there, the tunnel of another stream. Datagrams above the MTU
-//! are frames of a stream.
+//! one came or, while too many wait there, the tunnel of another stream in which nothing waits.
+//! Datagrams above the MTU are frames of a stream.
 
 use std::collections::{HashMap, hash_map};
 use std::fmt;
@@ -15,12 +15,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::limits::Room;
-use crate::carrier::{NotSent, Outgoing, Stream, Tunnel};
+use crate::carrier::{DatagramRoom, NotSent, Outgoing, Stream, Tunnel};
 use crate::counters::Counters;
 use crate::wire::{Datagram, Destination, decode_peer, encode_frame, read_frame};
-
-/// Most bytes that wait in the route: a burst, but not the data that a window holds back.
-const BURST: usize = 16 << 10;
 
 /// Most streams of an association: near opens two, and others when tunnels are replaced.
 const MOST_STREAMS: usize = 8;
@@ -79,11 +76,11 @@ impl Associations {
         }
     }
 
-    /// Adds an association with this number, route and queue. Returns `None` if there is one with
-    /// this number.
+    /// Adds an association with this number, client, route and queue. Returns `None` if there is
+    /// one with this number.
     pub fn join(
         self: &Arc<Self>,
-        number: u32,
+        (number, client): (u32, u64),
         route: &Tunnel,
         (sender, incoming): Queue,
     ) -> Option<Association> {
@@ -100,6 +97,7 @@ impl Associations {
         Some(Association {
             all: self.clone(),
             number,
+            client,
             incoming,
             space,
         })
@@ -193,6 +191,7 @@ impl Associations {
 pub struct Association {
     all: Arc<Associations>,
     number: u32,
+    client: u64,
     incoming: mpsc::UnboundedReceiver<Packet>,
     space: Arc<Space>,
 }
@@ -207,13 +206,26 @@ impl Association {
 
     async fn try_send(&self, peer: &Destination, payload: &[u8]) -> Option<()> {
         let datagram = Datagram::encode(self.number, peer, payload);
+        let client = self.client;
         let route = self.all.route(self.number)?;
-        if route.datagrams_waiting_bytes() < BURST && route.send_datagram(datagram.clone()).is_ok()
-        {
+        let beside = || self.all.stream_beside(self.number, &route);
+        let is_free = |it: &Arc<Attached>| it.tunnel.datagram_room(client) == DatagramRoom::Free;
+        let tunnel = match route.datagram_room(client) {
+            DatagramRoom::Free | DatagramRoom::Share => route.clone(),
+            room => match beside().filter(is_free) {
+                Some(stream) => stream.tunnel.clone(),
+                None if room == DatagramRoom::Wait => route.clone(),
+                None => {
+                    self.all.counters.dropped_full.increment();
+                    return Some(());
+                }
+            },
+        };
+        if tunnel.send_datagram(client, datagram.clone()).is_ok() {
             return Some(());
         }
-        let stream = self.all.stream_beside(self.number, &route)?;
-        match stream.tunnel.send_datagram(datagram) {
+        let stream = beside()?;
+        match stream.tunnel.send_datagram(client, datagram) {
             Ok(()) => Some(()),
             Err(NotSent::Closed(_)) => None,
             Err(NotSent::TooLarge(_)) => {
@@ -234,7 +246,7 @@ impl Association {
         if route.is_some_and(|route| !route.is(tunnel)) {
             self.all.set_route(self.number, tunnel);
             // If it is lost or the tunnel is closed, the next datagram has the same effect.
-            let _ = tunnel.send_datagram(Datagram::encode_route(self.number));
+            let _ = tunnel.send_datagram(self.client, Datagram::encode_route(self.number));
         }
     }
 

@@ -71,6 +71,36 @@ fn the_printed_commands_make_a_valid_pair_and_nothing_is_overwritten() {
 }
 
 #[test]
+fn routes_that_were_changed_are_kept_until_they_are_to_be_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let peer = keygen(folder, "other.key");
+    let first = "init near --far a.org:1 --path a=lo --path b=not-there";
+    let whole = format!("{first} --peer {peer}");
+    let printed = init(folder, &whole);
+    let routes = folder.join("near.routes");
+    let before = fs::read_to_string(&routes).expect("written");
+    assert!(
+        before.contains("this again with --force, without --peer"),
+        "{before}"
+    );
+    assert!(printed.contains(&format!(
+        "written, for the unit, or sh as root at each start:\n{before}"
+    )));
+    // As printed, once the link is up and the configuration has been written.
+    fs::write(&routes, "# changed\n").expect("own folder");
+    let printed = init(folder, first);
+    assert!(
+        printed.contains("near.routes: kept; with --force"),
+        "{printed}"
+    );
+    assert_eq!(fs::read_to_string(&routes).expect("kept"), "# changed\n");
+    let printed = init(folder, &format!("{first} --force"));
+    assert!(printed.contains("near.routes: written"), "{printed}");
+    assert_eq!(fs::read_to_string(&routes).expect("written"), before);
+}
+
+#[test]
 fn what_is_missing_or_wrong_is_named_and_no_configuration_is_written() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();

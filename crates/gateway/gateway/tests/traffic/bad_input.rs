@@ -153,7 +153,7 @@ fn garbage_in_a_tunnel_ends_its_stream_only() {
             b"\0\0\0\x07",
             b"\0\0\0\x07\x01\x7f\0\0\x01\0\x50data",
         ] {
-            let _ = tunnel.send_datagram(datagram.to_vec().into());
+            let _ = tunnel.send_datagram(0, datagram.to_vec().into());
         }
         let counters = &pair.far_counters;
         until("counted", async || counters.refused_malformed.value() >= 7).await;

@@ -134,6 +134,50 @@ fn a_client_that_resets_gives_its_place_back_whatever_the_server_does() {
     });
 }
 
+/// Clients that end while their server neither reads nor ends.
+#[test]
+fn half_closed_connections_in_which_nothing_moves_give_way_to_the_next_ones_of_their_client() {
+    each_carrier(async |carrier| {
+        let echo = echo().await;
+        let near = format!(
+            "limits.connections_per_client = 4\n\
+             forwards = [{{ listen = \"127.0.0.1:0\", to = \"{echo}\" }}]"
+        );
+        let pair = Pair::near_with(carrier, &near).await;
+        let forward = pair.at("forwards[0]").await;
+        let (listener, _) = listen().await;
+        let mut held = Vec::new();
+        for _ in 0..4 {
+            let (mut client, server) = pair.ends(&listener).await;
+            client.write_all(b"unread").await.expect("sent");
+            client.shutdown().await.expect("ended");
+            held.push((client, server));
+        }
+        let mut next = Vec::new();
+        let start = Instant::now();
+        while next.len() < 4 {
+            assert!(
+                start.elapsed() < 2 * PATIENCE,
+                "{carrier}: {} places",
+                next.len()
+            );
+            // Reset without a place.
+            let served = async {
+                let mut client = TcpStream::connect(forward).await?;
+                client.write_all(b"next").await?;
+                client.read_exact(&mut [0; 4]).await?;
+                std::io::Result::Ok(client)
+            };
+            match timeout(SOON, served).await {
+                Ok(Ok(client)) => next.push(client),
+                _ => sleep(Duration::from_millis(500)).await,
+            }
+        }
+        drop(held);
+        pair.close().await;
+    });
+}
+
 #[test]
 fn connections_that_carry_nothing_are_reset_after_a_while() {
     each_carrier(async |carrier| {

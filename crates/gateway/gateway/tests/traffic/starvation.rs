@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -327,6 +328,75 @@ fn beside_downloads_at_the_rate_of_a_key_another_client_has_an_echo_within_a_sec
             took.is_some_and(|took| took < SOON),
             "{carrier}, after: {took:?}"
         );
+        pair.close().await;
+    });
+}
+
+/// Datagrams of a user in bulk, there and back, beside another one's download and small datagrams,
+/// over a path of 8 Mbit/s.
+#[test]
+fn datagrams_in_bulk_leave_another_client_its_part_of_the_tunnel() {
+    each_carrier(async |carrier| {
+        let Some([attacker, other]) = users("127.0.0.1") else {
+            eprintln!("skipped: only root can be another user");
+            return;
+        };
+        let paths = "paths = [{ name = \"a\", address = \"127.0.0.1\", rate_mbps = 8 }]\n";
+        let pair = Pair::near_with(carrier, paths).await;
+        let at = At {
+            socks: pair.at("socks").await,
+            dns: pair.at("socks").await,
+            echo: echo().await,
+            udp_echo: udp::echo().await,
+            source: source().await,
+        };
+        let (_control, relay) = attacker.associate(&at).await.expect("associated");
+        let socket = Arc::new(attacker.udp());
+        let (bulk, tcp) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let mut tasks = JoinSet::new();
+        let (sends, sent) = (socket.clone(), udp::datagram(at.udp_echo, &[7; 1200]));
+        tasks.spawn(async move {
+            // About 16 Mbit/s.
+            loop {
+                for _ in 0..4 {
+                    let _ = sends.send_to(&sent, relay).await;
+                }
+                sleep(Duration::from_millis(2)).await;
+            }
+        });
+        let counted = bulk.clone();
+        tasks.spawn(async move {
+            while let Ok((read, _)) = socket.recv_from(&mut [0; 2000]).await {
+                counted.fetch_add(read, Ordering::Relaxed);
+            }
+        });
+        let (mut download, _) = other.request(&at, 1, at.source).await.expect("connected");
+        let counted = tcp.clone();
+        tasks.spawn(async move {
+            let mut buffer = vec![0; 1 << 16];
+            while let Ok(read @ 1..) = download.read(&mut buffer).await {
+                counted.fetch_add(read, Ordering::Relaxed);
+            }
+        });
+        let (_small, relay) = other.associate(&at).await.expect("associated");
+        let socket = other.udp();
+        let sent = udp::datagram(at.udp_echo, b"soon");
+        for _ in 0..100 {
+            socket.send_to(&sent, relay).await.expect("sent");
+            sleep(SOON / 20).await;
+        }
+        let mut answers = 0;
+        while let Ok(Ok(_)) = timeout(SOON, socket.recv_from(&mut [0; 600])).await {
+            answers += 1;
+        }
+        drop(tasks);
+        let [bulk, tcp] = [bulk, tcp].map(|it| it.load(Ordering::Relaxed));
+        let case =
+            format!("{carrier}: {bulk} bytes in bulk, {tcp} by TCP, {answers} of 100 answers");
+        println!("{case}");
+        assert!(answers >= 90, "{case}");
+        // Over Multipath TCP a download is not in the tunnel's connection.
+        assert!(tcp >= bulk / 2, "{case}");
         pair.close().await;
     });
 }

@@ -200,10 +200,12 @@ impl Controller for PathController {
             controller,
             paths,
             acknowledged,
+            app_limited: limited,
             counts_marks,
             ..
         } = &mut *state;
         *acknowledged += bytes;
+        *limited = app_limited;
         let window = controller.window(r) as u64 * self.mtu;
         paths[r].note_used(now, newest);
         let grows_fast = controller.window(r) < controller.ssthresh(r);

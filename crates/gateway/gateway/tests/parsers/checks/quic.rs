@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use anabranch_gateway::carrier::quic::fuzzing;
-use bytes::Bytes;
 
 use super::Input;
 
@@ -46,7 +45,7 @@ pub fn order(bytes: &[u8]) {
         }
         let piece: Vec<u8> = (from..from + length).map(pattern).collect();
         let (waiting, limit) = (stream.waiting(), stream.limit());
-        if !stream.add(from, Bytes::from(piece)) {
+        if !stream.add(from, &piece) {
             // As many pieces wait as are allowed, of 1 KiB on average.
             assert!(from + length > limit || waiting.1 as u64 >= BUDGET >> 10);
             return;
