@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import linalg
 
 from anabranch import _core
 from anabranch.theory.array import Array
 from anabranch.theory.errors import NotConverged
+from anabranch.theory.fluid.elimination import Elimination
 from anabranch.theory.fluid.model import Model
 from anabranch.theory.network import Network
 
@@ -29,6 +29,8 @@ SMALLEST_STEP, FIRST_STEP, LARGEST_STEP = 0.05, 1.0, 1e12
 """Steps of pseudo-time, in which a window follows its rule at a rate of about 1."""
 PATIENCE = 8.0
 """Steps without progress before the pseudo-time step shrinks."""
+NEARLY_INFINITE = 1e9
+"""Step at which a Jacobian is examined: the diagonal that is left keeps users' blocks regular."""
 SINGULAR = 1e6
 """Norm of the inverse from which a Jacobian counts as singular. Regular ones are below 1000."""
 QUEUE_SPEED = 10.0
@@ -120,9 +122,7 @@ class Search:
     def isolated(self) -> bool:
         """Whether the Jacobian at the end is regular: inverse iteration finds no null vector."""
         try:
-            columns = np.concatenate([np.ones(len(self.log_window)), self.scale])
-            scaled = sparse.csr_array(self._matrix(np.inf) @ sparse.diags_array(columns))
-            factors = _factors(scaled)
+            factors = self._factors(NEARLY_INFINITE)
         except RuntimeError:  # exactly singular
             return False
         vector, size = np.random.default_rng(0).standard_normal(len(self.gap)), 1.0
@@ -154,10 +154,14 @@ class Search:
         self.gap = np.where(self.bound, -room, pull)
         self.residual = float(np.abs(self.gap).max(initial=0.0))
 
-    def _matrix(self, step: float) -> sparse.csr_array:
-        """The negative Jacobian of the gaps, plus the inverse step on its diagonal."""
+    def _factors(self, step: float) -> Elimination:
+        """Factors of the negative Jacobian of the gaps, plus the inverse step on its diagonal.
+
+        Marks are in units of their scale.
+        """
+        unit = self.slope * self.scale
         of_drift, of_excess = (
-            (in_window, in_backlog @ sparse.diags_array(self.slope))
+            (in_window, in_backlog @ sparse.diags_array(unit))
             for in_window, in_backlog in (
                 self.point.drift_derivatives(),
                 self.point.excess_derivatives(),
@@ -167,18 +171,17 @@ class Search:
             np.concatenate([1 / self.unit, 1 / self.model.network.capacity]) * ~self.bound
         )
         jacobian = rows @ sparse.block_array([list(of_drift), list(of_excess)], format="csr")
-        paths = len(self.log_window)
-        room = np.concatenate([np.ones(paths), 1 / self.scale])
-        pace = np.concatenate([np.ones(paths), 1 / (QUEUE_SPEED * self.scale)])
-        diagonal = np.where(self.bound, room, pace / step)
-        return sparse.csr_array(sparse.diags_array(diagonal) - jacobian)
+        pace = np.repeat([1.0, 1 / QUEUE_SPEED], [len(self.log_window), len(self.mark)])
+        diagonal = np.where(self.bound, 1.0, pace / step)
+        matrix = sparse.csr_array(sparse.diags_array(diagonal) - jacobian)
+        return Elimination(matrix, self.model.network.starts)
 
     def _newton(self, step: float) -> float:
         """Take one step; return the largest relative change of a window or a backlog."""
-        change = _factors(self._matrix(step)).solve(self.gap)
+        change = self._factors(step).solve(self.gap)
         paths = len(self.log_window)
         log_window = self.log_window + np.clip(change[:paths], -1.5, 1.5)
-        mark = self.mark + np.clip(change[paths:], -self.scale, self.scale)
+        mark = self.mark + self.scale * np.clip(change[paths:], -1, 1)
         before = np.concatenate([self.log_window, self.mark / self.scale])
         self._move_to(np.clip(log_window, 0, LARGEST_LOG_WINDOW), np.maximum(mark, 0))
         after = np.concatenate([self.log_window, self.mark / self.scale])
@@ -191,16 +194,6 @@ def typical_loss(network: Network) -> Array:
     rtt = (network.routes @ network.base_rtt) / paths
     window = np.maximum(network.capacity * rtt / paths, 1.0)
     return np.asarray(np.minimum(2 / window**2, FIRST_LOSS))
-
-
-def _factors(matrix: sparse.csr_array) -> linalg.SuperLU:
-    """An LU that eliminates users' blocks first: the Schur complement on the links fills least."""
-    return linalg.splu(
-        matrix.tocsc(),
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.01,
-        options={"SymmetricMode": True},
-    )
 
 
 def _why(network: Network, made: Search) -> str:
