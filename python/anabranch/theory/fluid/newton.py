@@ -6,6 +6,7 @@ bounds are complementarity conditions.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -93,11 +94,25 @@ class Search:
         self._move_to(self.log_window, self.mark)
 
     def run(self, tolerance: float, tick: Tick | None) -> None:
+        """Search until the residual is at most the tolerance.
+
+        Progress is a smaller mean gap, as among many users single ones change branches at any step.
+        Where a few cycle around a kink the mean hides them: a second search takes the largest gap.
+        """
+        begin = self.log_window, self.mark
+        for size in (np.mean, np.max):
+            self._move_to(*begin)
+            self._follow(size, tolerance, tick)
+            if self.residual <= tolerance:
+                return
+
+    def _follow(self, size: Callable[[Array], Any], tolerance: float, tick: Tick | None) -> None:
         """Step until the residual is at most the tolerance, or `MOST_STEPS` times.
 
         The pseudo-time step grows while states change little and shrinks where they change much.
-        Large steps are Newton's method, which can cycle around a kink of a rule: where the residual
-        has not fallen for `PATIENCE` steps, it starts again with small steps that grow more slowly.
+        Large steps are Newton's method, which can cycle around a kink of a rule: where the size of
+        the gaps has not fallen for `PATIENCE` steps, it starts again with small steps that grow
+        more slowly.
         """
         step, growth, patience = FIRST_STEP, 3.0, PATIENCE
         best, since_best = np.inf, 0
@@ -112,8 +127,9 @@ class Search:
             elif moved >= 1.0:
                 step = max(step / 2, SMALLEST_STEP)
             since_best += 1
-            if self.residual < 0.9 * best:
-                best, since_best = self.residual, 0
+            gap = float(size(np.abs(self.gap)))
+            if gap < 0.9 * best:
+                best, since_best = gap, 0
             elif since_best >= patience:
                 step, growth, patience = FIRST_STEP, (1 + growth) / 2, 1.5 * patience
                 best, since_best = np.inf, 0
