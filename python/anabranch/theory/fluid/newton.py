@@ -55,7 +55,7 @@ def search(network: Network, tolerance: float = TOLERANCE, tick: Tick | None = N
     made.run(tolerance, tick)
     if model.switches and not (made.residual <= tolerance and made.isolated()):
         made = Search(Model(network))
-        made.run(SMOOTH_TOLERANCE, tick)
+        made.follow(np.max, SMOOTH_TOLERANCE, tick)
         made.use(model)
         made.run(tolerance, tick)
         if made.residual > tolerance >= first.residual:
@@ -102,11 +102,11 @@ class Search:
         begin = self.log_window, self.mark
         for size in (np.mean, np.max):
             self._move_to(*begin)
-            self._follow(size, tolerance, tick)
+            self.follow(size, tolerance, tick)
             if self.residual <= tolerance:
                 return
 
-    def _follow(self, size: Callable[[Array], Any], tolerance: float, tick: Tick | None) -> None:
+    def follow(self, size: Callable[[Array], Any], tolerance: float, tick: Tick | None) -> None:
         """Step until the residual is at most the tolerance, or `MOST_STEPS` times.
 
         The pseudo-time step grows while states change little and shrinks where they change much.
