@@ -35,7 +35,10 @@ PACKET_BITS = 12_000.0
 def random_routes(users: int, links: int) -> list[list[int]]:
     """Two paths of each user, of one or two links."""
     dice = np.random.default_rng(1)
-    return [dice.choice(links, size=dice.integers(1, 3), replace=False) for _ in range(2 * users)]
+    return [
+        dice.choice(links, int(dice.integers(1, 3)), replace=False).tolist()
+        for _ in range(2 * users)
+    ]
 
 
 def graph_routes(file: str, users: int) -> tuple[list[list[int]], int]:
@@ -95,10 +98,10 @@ def measure(name: str, users: int, rule: str) -> str:
     try:
         if rule == "optimum":
             best = solve(Problem.of(asked), AlphaFair())
-            residual, steps = best.gap, best.iterations
+            residual, steps = best.gap, str(best.iterations)
         else:
             found = search(asked)
-            residual, steps = found.residual, found.steps
+            residual, steps = found.residual, str(found.steps)
     except NotConverged as error:
         residual, steps = error.residual, "not found"
     seconds = time.perf_counter() - begin

@@ -83,7 +83,8 @@ def _inverse(matrix: sparse.csr_array, starts: Array) -> sparse.csr_array:
 def _solver(matrix: sparse.csr_array) -> Callable[[Array], Array]:
     """The solution of the links' system as a function of its right side."""
     if matrix.shape[0] > DENSE_LINKS:
-        return splu(sparse.csc_array(matrix)).solve
+        sparse_factors = splu(sparse.csc_array(matrix))
+        return lambda right: np.asarray(sparse_factors.solve(right))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", linalg.LinAlgWarning)
         factors = linalg.lu_factor(matrix.toarray(), check_finite=False)
