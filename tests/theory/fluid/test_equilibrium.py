@@ -314,3 +314,44 @@ def test_a_window_without_losses_is_explained_by_what_limits_it() -> None:
     text = TWO_LINKS.format(rule="reno", rate=1e6).replace("delay_ms = 10 ", "delay_ms = 500 ")
     with pytest.raises(NotConverged, match="meets no loss, but its window is at most 16,777,216"):
         found(text)
+
+
+def many(users: int, rule: str) -> Network:
+    """Users of two paths of one or two links, 100 to a link with 20 Mbps each."""
+    rng, links = random.Random(users), users // 100 + 3
+    lines = [f'algorithm = "{rule}"', "measure.duration_s = 10"]
+    for link in range(links):
+        lines += [f"[links.l{link}]", f"rate_mbps = {20 * users / links}"]
+        lines += [f"delay_ms = {rng.choice([5, 20, 60])}", "queue.drop_tail.packets = 300"]
+    for user in range(users):
+        paths = [[f"l{link}" for link in rng.sample(range(links), rng.choice([1, 2]))]]
+        while len(paths) < 2:
+            path = [f"l{link}" for link in rng.sample(range(links), rng.choice([1, 2]))]
+            paths += [] if set(path) == set(paths[0]) else [path]
+        lines += ["[[flows]]", f'name = "u{user}"', f"paths = {json.dumps(paths)}"]
+    return Network.of(Scenario.parse("\n".join(lines)))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_hundreds_of_named_users(rule: str) -> None:
+    assert equilibrium(many(300, rule)).residual < 1e-9
+
+
+def test_thousands_of_users_that_change_branches_at_every_step() -> None:
+    # The largest gap does not fall while users' second windows reach one packet one by one.
+    assert equilibrium(many(2000, "coupled")).residual < 1e-9
+
+
+@pytest.mark.parametrize("rule", ["lia", "balia"])
+def test_the_order_of_many_users_does_not_matter(rule: str) -> None:
+    asked, found = many(300, rule), equilibrium(many(300, rule))
+    order = np.random.default_rng(1).permutation(asked.users)
+    paths = (asked.starts[order][:, None] + np.arange(2)).ravel()
+    other = replace(
+        asked,
+        routes=asked.routes[:, paths],
+        base_rtt=asked.base_rtt[paths],
+        service=asked.service[paths],
+        flows=[asked.flows[user] for user in order.tolist()],
+    )
+    assert equilibrium(other).window == pytest.approx(found.window[paths], rel=1e-7)

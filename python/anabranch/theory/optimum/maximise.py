@@ -176,7 +176,7 @@ LARGEST_ALPHA = 8.0
 # it is solved by conjugate gradients, because its sparse factors would fill up.
 
 
-DENSE_LINKS = 500
+DENSE_LINKS = 2000
 MOST_STEPS = 100
 MOST_INNER_STEPS = 5_000
 TOLERANCE, DENSE_TOLERANCE = 1e-6, 1e-12
