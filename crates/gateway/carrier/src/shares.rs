@@ -15,7 +15,8 @@ const BURST: usize = 16 << 10;
 /// Most bytes of datagrams that wait beside a client that has had less.
 const MOST: usize = 64 << 10;
 
-/// Time after which datagrams must not wait for a moment, so that data of streams that does is seen.
+/// Time after which datagrams must not wait for a moment, so that data of streams that waits is
+/// seen.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Time in which what a client has had counts e times less.
@@ -145,7 +146,7 @@ mod tests {
         assert_eq!(shares.room(1, 0, true), DatagramRoom::None);
         assert_eq!(shares.room(1, BURST - 1, false), DatagramRoom::None);
         assert_eq!(shares.room(1, 0, false), DatagramRoom::Free);
-        // Nor is it known whether one waits once datagrams have waited for long.
+        // Once datagrams have waited for long, it is not known whether a stream waits either.
         assert_eq!(shares.room(1, 1, true), DatagramRoom::Free);
         advance(LOOK).await;
         assert_eq!(shares.room(1, 1, true), DatagramRoom::None);

@@ -296,7 +296,7 @@ impl Core {
     pub fn datagram_room(&self, client: u64) -> DatagramRoom {
         let waiting = self.sending.lock().bytes;
         match self.shares.room(client, waiting, false) {
-            // What fits no other tunnel must not compete with streams.
+            // Datagrams that fit no other tunnel must not compete with streams.
             DatagramRoom::Free if self.shares.has_bulk() => DatagramRoom::Share,
             room => room,
         }
