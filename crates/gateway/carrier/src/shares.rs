@@ -25,7 +25,7 @@ const MEMORY: Duration = Duration::from_secs(1);
 /// Bytes below which a client has had nothing.
 const NOTHING: f64 = 1.0;
 
-/// DatagramRoom for a client's datagram in a tunnel.
+/// Room for a client's datagram in a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatagramRoom {
     /// Nothing waits.

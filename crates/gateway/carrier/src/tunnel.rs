@@ -53,7 +53,7 @@ pub trait Carried: fmt::Debug + Send + Sync {
     /// Sends a datagram of a client. When the send buffer is full the oldest one is discarded.
     fn send_datagram(&self, client: u64, datagram: Bytes) -> Result<(), NotSent>;
 
-    /// DatagramRoom for a datagram of this client.
+    /// Room for a datagram of this client.
     fn datagram_room(&self, client: u64) -> DatagramRoom;
 
     /// The next datagram from the peer.

@@ -292,7 +292,7 @@ impl Core {
         }
     }
 
-    /// DatagramRoom for a datagram of this client; the kernel's streams wait apart.
+    /// Room for a datagram of this client; the streams wait apart, in the kernel.
     pub fn datagram_room(&self, client: u64) -> DatagramRoom {
         let waiting = self.sending.lock().bytes;
         match self.shares.room(client, waiting, false) {
