@@ -91,7 +91,7 @@ async fn forward(socket: Arc<UdpSocket>, far: SocketAddr, fates: Fates) {
         };
         let fate = fate(&fates, from.ip());
         is_even = !is_even;
-        if !fate.loses_up && !(fate.halves_up && is_even) {
+        if !(fate.loses_up || fate.halves_up && is_even) {
             let (upstream, datagram) = (upstream.clone(), buffer[..length].to_vec());
             line.send(fate.delay, async move {
                 let _ = upstream.send(&datagram).await; // far may be gone
