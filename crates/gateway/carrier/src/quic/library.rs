@@ -79,10 +79,13 @@ impl Connection {
             // The peer accepts datagrams, as this end does.
             SendDatagramError::TooLarge
             | SendDatagramError::UnsupportedByPeer
-            | SendDatagramError::Disabled => {
-                NotSent::TooLarge(self.inner.max_datagram_size().unwrap_or(0))
-            }
+            | SendDatagramError::Disabled => NotSent::TooLarge(self.largest_datagram()),
         })
+    }
+
+    /// Size of the largest datagram, bytes: over the path with the smallest MTU.
+    pub fn largest_datagram(&self) -> usize {
+        self.inner.max_datagram_size().unwrap_or(0)
     }
 
     /// Datagrams that wait to be sent, bytes.
