@@ -150,11 +150,6 @@ def test_a_claim_without_its_statement_is_an_error_or_not_comparable() -> None:
     assert judge({"type": "statement", "place": "2, a"}, {}).verdict == "not comparable"
 
 
-def test_text_needs_human_judgement_and_shows_its_note() -> None:
-    judgement = judge({"type": "text", "note": "see figure 3"}, {})
-    assert (judgement.verdict, judgement.because) == ("needs human judgement", "see figure 3")
-
-
 def test_a_number_that_is_nan_is_not_comparable() -> None:
     check = {"type": "range", "metric": "rtt", "case": "a", "max": 1}
     assert judge(check, {"rtt": {"a": float("nan")}}).verdict == "not comparable"

@@ -8,7 +8,7 @@ import pytest
 
 from anabranch.papers import folder
 from anabranch.papers.case import Case
-from anabranch.papers.checks import Close, Closer, Order, Words, needed
+from anabranch.papers.checks import ByStatement, Close, Closer, Order, needed
 from anabranch.papers.judge import Verdict, judge
 from anabranch.papers.suite import Item, Stated, repeated
 from anabranch.runner import plan
@@ -40,7 +40,7 @@ def test_every_metric_and_printed_number_of_a_paper_has_a_label(name: str) -> No
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_claim_with_a_band_has_a_reason_for_it(name: str) -> None:
     for claim in folder.open_paper(name).claims.values():
-        compared = not isinstance(claim.check, Words)
+        compared = not isinstance(claim.check, ByStatement)
         assert bool(claim.band) == compared, claim.id
 
 
@@ -77,7 +77,7 @@ def on_print(item: Item) -> dict[str, dict[str, float]]:
 
 def banded(item: Item, claim: Stated) -> Iterator[tuple[str, str]]:
     """The metric and case of each number to which a claim gives a band."""
-    if not isinstance(claim.check, Words | Order | Closer):
+    if not isinstance(claim.check, ByStatement | Order | Closer):
         yield from needed(claim.check, on_print(item))
 
 

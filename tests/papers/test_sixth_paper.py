@@ -127,11 +127,6 @@ own = true
 text = "The queue does not overflow."
 check = { type = "range", metric = "queue", case = "8_12.mbps2.lia", max = 100 }
 band = "The limit of the queue."
-
-[claims.words]
-item = "figure1"
-text = "It feels faster."
-check = { type = "text", note = "Nothing to measure." }
 """
 
 ERRATA = """
@@ -175,7 +170,6 @@ def test_every_claim_has_its_verdict(report: Report) -> None:
         "grows": "holds",
         "levels": "not reproduced",
         "queue": "holds",
-        "words": "needs human judgement",
     }
     assert [claim.id for claim in report.resting_on("red")] == ["grows"]
     assert report.failed == []

@@ -110,8 +110,6 @@ def _plane(outcome: Outcome, drawing: Plane) -> Figure:
             colour, marker = style(rule, rules)
             at = (x["value"], y["value"], y["value_ci95"], x["value_ci95"])
             axes.errorbar(*at, color=colour, marker=marker, markersize=6, elinewidth=0.8)
-        if drawing.log:
-            plain_log(axes, drawing.log)
 
     def panel(case: str) -> Panel:
         title = outcome.suite.entries.cases[case].label

@@ -1,6 +1,5 @@
 """Studies, judgements and harm: what a suite found, for Python and for commands."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,11 +8,10 @@ from typing import Any, get_args
 import pandas as pd
 
 from anabranch import kernel
-from anabranch._core import VERSION, schema
+from anabranch._core import VERSION
 from anabranch.experiments import checks, values
 from anabranch.experiments.decision import FAILS, HOLDS, UNDECIDED
 from anabranch.experiments.folder import SUITES, open_harm, open_judge, open_study
-from anabranch.experiments.networks import unmet
 from anabranch.experiments.numbers import RESULTS, Answer
 from anabranch.experiments.runs import Runs, open_store
 from anabranch.experiments.samples import Samples
@@ -444,24 +442,11 @@ def family_of(subject: Subject, given: str | None = None) -> str | None:
 
 def _reasons(items: Mapping[str, Item], family: str | None) -> dict[str, str]:
     """Why items cannot be tested, by name."""
-    known = [rule["name"] for rule in rules()]
-    workloads = workloads_of(schema())
     found = {}
     for name, item in items.items():
-        lack = item.not_tested
-        if reason := lack.text if lack else unmet(item, known, workloads):
-            found[name] = reason
+        if item.not_tested:
+            found[name] = item.not_tested.text
         elif item.family and family not in item.family:
             kinds = " and ".join(item.family)
             found[name] = f"is about {kinds} (--family says what a controller implements)"
     return found
-
-
-def workloads_of(text: str) -> list[str]:
-    """The workloads of the JSON Schema of scenarios.
-
-    >>> workloads_of(schema())[:2]
-    ['bulk', 'file']
-    """
-    kinds = json.loads(text)["$defs"]["Workload"]["oneOf"]
-    return [name for kind in kinds for name in (kind.get("required") or [kind.get("const")])]

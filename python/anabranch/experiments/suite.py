@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from anabranch.conversion.described import Delays, Steps, Walk, csv, mahimahi
 from anabranch.experiments.drawings import Drawing
-from anabranch.experiments.lack import Lack
 from anabranch.quantities import QUANTITIES
 from anabranch.sweeps import space
 from anabranch.typed_toml import REST, Placed, Some, Tag, Values, Where, check_call
@@ -32,6 +31,18 @@ class Source:
     """Part of it that was read, such as "abstract" or "section 2"."""
     takes: str
     """Content that the suite takes from it."""
+
+
+@dataclass(frozen=True)
+class Lack:
+    """A sentence about what is missing, and what would end it, of which a test says if it is true:
+    a key that scenarios do not have, such as `links.*.fading`, a rule that the table does not have,
+    or a key that scenarios have and that is left out here."""
+
+    text: str
+    key: str | None = None
+    rule: str | None = None
+    left_out: str | None = None
 
 
 @dataclass(frozen=True)
@@ -81,8 +92,6 @@ class Measure(Taken):
     multiples of it."""
     digits: int = 2
     """Decimals in tables."""
-    in_table: bool = True
-    """Whether it is in the table, or only in the figure."""
 
 
 @dataclass(frozen=True)
@@ -171,16 +180,6 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Needs:
-    """Parts that have to exist before an item can be tested."""
-
-    rule: str | None = None
-    """A rule of the table."""
-    workload: str | None = None
-    """A workload of scenarios."""
-
-
-@dataclass(frozen=True)
 class Item(Placed):
     """A question with bounds, which gets a verdict."""
 
@@ -207,7 +206,6 @@ class Item(Placed):
     bounds: tuple[Bound, ...] = ()
     per: Literal["item", "case"] = "item"
     """Whether there is one verdict, or one for each case."""
-    needs: Needs = field(default_factory=Needs)
     check: Literal["proof", "operations"] | None = None
     """A check that is no run."""
     requirement: str | None = None

@@ -28,7 +28,7 @@ def columns(block: Block, on: str, defined: Sequence[str]) -> Iterator[Column]:
     """
     for name, one in block.measures.items():
         cases = one.cases or tuple(block.cases)
-        for case in cases if one.in_table else ():
+        for case in cases:
             if on in (block.cases[case].on or defined):
                 label = block.cases[case].label or case
                 title = one.label if len(cases) == 1 else f"{one.label}, {label}"
