@@ -299,11 +299,6 @@ FAULTS = {"Stubborn": "heavy-loss", "Overfilling": "bufferbloat", "Starving": "f
 """The item of the RFC that names what is wrong with each bad rule."""
 
 
-def test_a_rule_that_never_backs_off_is_found() -> None:
-    found = judge(f"{BAD}:Stubborn", [FAULTS["Stubborn"]], quick=True)
-    assert found[FAULTS["Stubborn"]].result == "fails"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_bad_rule_is_found_with_a_counterexample_that_runs(

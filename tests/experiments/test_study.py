@@ -16,18 +16,7 @@ from anabranch.scenario import ScenarioError, rules
 from conftest import Anabranch
 from experiments.tiny import STUDY, write
 
-STUDIES = [
-    "applications",
-    "bdp",
-    "carriers",
-    "dynamics",
-    "l4s",
-    "loss",
-    "pooling",
-    "satellite",
-    "schedulers",
-    "shared",
-]
+STUDIES = folder.known_studies()
 
 
 @pytest.fixture

@@ -113,9 +113,7 @@ class Outcome:
     @property
     def columns(self) -> list[Column]:
         """The columns of the table in words."""
-        return list(
-            values.columns(self.suite.block("", self.backend), self.backend, self.suite.entries.on)
-        )
+        return list(values.columns(self.suite.block("", self.backend)))
 
     def in_cells(self) -> tuple[list[str], list[list[str]]]:
         """The header of the table and its rows; "-" where nothing was measured."""
@@ -380,9 +378,8 @@ def judge(
     first, looks = form_of(asked, quick, seeds)
     named = {subject.name: subject.written}
     try:
-        trial = Trial(
-            asked, named, on, quick, first, looks, runs, chosen, {}, {}, _reasons(chosen, kind)
-        )
+        what = (asked, named, on, quick, first, looks, runs, chosen)
+        trial = Trial(*what, reasons=_reasons(chosen, kind))
         trial.run(part(progress, 0.0, 1 - PROOFS))
     finally:
         if opened is not store:
@@ -416,10 +413,8 @@ def _warnings(trial: Trial, subject: Subject) -> list[str]:
         scenario = next(iter(networks.values())).scenario
         if subject.written is None and subject.name not in BACKENDS[block.on].algorithms:
             scenario = scenario.with_algorithm(subject.name)
-        for warning in [
-            *scenario.warnings,
-            *caveats(scenario, block.on, libraries([subject.written])),
-        ]:
+        told = caveats(scenario, block.on, libraries([subject.written]))
+        for warning in [*scenario.warnings, *told]:
             found.setdefault(warning, {})[name] = None
     for warning, names in trial.warnings.items():
         found.setdefault(warning, {}).update(dict.fromkeys(names))

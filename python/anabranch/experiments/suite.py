@@ -111,27 +111,28 @@ class Bound(Placed):
 
     def validate(self, where: Where) -> None:
         """Test that there is a bound."""
-        given = (self.at_least, self.at_most, self.at_least_of, self.at_most_of)
-        if given == (None, None, None, None):
+        if not self.sides:
             raise where.at("at_least").error("missing: a bound needs at_least, at_most or both")
+
+    @property
+    def sides(self) -> list[tuple[int, float | None, float | None]]:
+        """Its sides: 1 from below or -1 from above, multiple of the reference, number."""
+        both = [(1, self.at_least_of, self.at_least), (-1, self.at_most_of, self.at_most)]
+        return [side for side in both if side[1:] != (None, None)]
 
     @property
     def is_relative(self) -> bool:
         """Whether it depends on a reference."""
-        return self.at_least_of is not None or self.at_most_of is not None
+        return any(factor is not None for _, factor, _ in self.sides)
 
     @property
     def in_words(self) -> str:
         """The bound as it is set, such as "at most 1.25 x the reference's, or 5"."""
-        sides = (
-            ("at least", self.at_least_of, self.at_least),
-            ("at most", self.at_most_of, self.at_most),
-        )
         found = []
-        for side, relative, plain in sides:
-            parts = [] if relative is None else [f"{relative:g} x the reference's"]
+        for sign, factor, plain in self.sides:
+            parts = [] if factor is None else [f"{factor:g} x the reference's"]
             parts += [] if plain is None else [f"{plain:g}"]
-            found += [f"{side} {', or '.join(parts)}"] if parts else []
+            found.append(f"{'at least' if sign > 0 else 'at most'} {', or '.join(parts)}")
         return " and ".join(found)
 
 
