@@ -1,4 +1,4 @@
-"""What suites say is missing is missing, by the JSON Schema of scenarios and the table of rules."""
+"""Keys and rules that suites say are missing are, by schema and table of rules."""
 
 import json
 import re

@@ -497,7 +497,7 @@ def test_predictions_stand_beside_measured_numbers_and_are_averaged_like_them(ti
     with published.open("a") as file:
         file.write('[theory]\ncomputed_fixed_point = "by us"\ncomputed_optimum = "by us"\n')
     report = reproduce.reproduce("tiny")
-    # Of 1 + x and 10 - x Mbps the sum of logarithms is largest where both are 5.5; of 5 + x, 7.5.
+    # The sum of logarithms of 1 + x and 10 - x Mbps is largest where both are 5.5; of 5 + x, 7.5.
     rates = {"slow": 5.5, "fast": 7.5}
     for rule in ("lia", "coupled"):
         each = [row(report, "table", "mbps", f"{setting}.{rule}") for setting in rates]

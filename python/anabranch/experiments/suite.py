@@ -116,7 +116,7 @@ class Bound(Placed):
 
     @property
     def sides(self) -> list[tuple[int, float | None, float | None]]:
-        """Its sides: 1 from below or -1 from above, multiple of the reference, number."""
+        """Sides: 1 from below or -1 from above, multiple of the reference, number."""
         both = [(1, self.at_least_of, self.at_least), (-1, self.at_most_of, self.at_most)]
         return [side for side in both if side[1:] != (None, None)]
 

@@ -80,7 +80,7 @@ def asked(document: Mapping[str, Any], folder: Path) -> Asked:
 
 
 def archive(asked: Asked, stop: threading.Event) -> bytes:
-    """What `anabranch run --out` would write, as a ZIP file: a run once more gives the same bits.
+    """Run once more, which gives the same bits, and pack what `anabranch run --out` would write.
 
     Raises `Cancelled` soon after `stop` is set, and as `run` does.
     """
