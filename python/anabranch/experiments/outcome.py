@@ -197,29 +197,23 @@ class Outcome:
 
 def every_rule(on: str) -> list[str]:
     """Every rule of the table, as studies run it, that the backend has."""
-    table = rules()
-    if on == "fluid":
-        return [rule["studied_as"] for rule in table if rule["fluid"]]
     if on == "kernel":
         loaded = kernel.Run.algorithms()
-        return [rule["linux_name"] for rule in table if rule["linux_name"] in loaded]
-    return [rule["studied_as"] for rule in table]
+        return [rule["linux_name"] for rule in rules() if rule["linux_name"] in loaded]
+    return [rule["studied_as"] for rule in rules() if on != "fluid" or rule["fluid"]]
 
 
 def check_backend(studies: Sequence[Suite], on: str, command: str = "study") -> None:
     """Raise one `ScenarioError` that names the studies that are not defined on a backend."""
     known_backend(on)
-    undefined = [study.name for study in studies if on not in study.entries.on]
-    if not undefined:
-        return
-    defined = [study.name for study in studies if on in study.entries.on]
-    if defined:
-        raise ScenarioError(
-            f"not defined on {on}: {', '.join(undefined)}; for the others: "
-            f"anabranch {command} {' '.join(defined)} --on {on}"
-        )
+    undefined = ", ".join(study.name for study in studies if on not in study.entries.on)
+    defined = " ".join(study.name for study in studies if on in study.entries.on)
     backends = " or ".join(dict.fromkeys(b for study in studies for b in study.entries.on))
-    raise ScenarioError(f"not defined on {on}: {', '.join(undefined)}: expected --on {backends}")
+    remedy = f": expected --on {backends}"
+    if defined:
+        remedy = f"; for the others: anabranch {command} {defined} --on {on}"
+    if undefined:
+        raise ScenarioError(f"not defined on {on}: {undefined}{remedy}")
 
 
 def study(
