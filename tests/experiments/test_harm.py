@@ -62,15 +62,3 @@ def test_the_command_prints_a_table_latex_or_json() -> None:
     rows = json.loads(CliRunner().invoke(app, [*call, "--json"], catch_exceptions=False).stdout)
     assert len(rows["answers"]) == 7 * 3
     assert rows["rules"] == ["reno", "cubic", "lia"]
-
-
-def test_a_run_without_chance_is_called_deterministic() -> None:
-    result = run("examples/two_links.toml", "reno", 2, set=SHORT)
-    assert not result.is_deterministic()
-    # One user, who starts at 0 because that is written, and a queue that drops nothing at random.
-    one = {
-        **SHORT,
-        "flows": [{"name": "one", "paths": [["left"]], "start_spread_s": 0}],
-        "links.left.queue": {"drop_tail": {"packets": 50}},
-    }
-    assert run("examples/two_links.toml", "reno", 2, set=one).is_deterministic()
