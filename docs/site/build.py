@@ -36,6 +36,7 @@ def build(out: Path, quick: bool) -> int:
         pages.add_figures(ROOT / "docs", source, quick)
         _generate(source / "reference", quick)
         pages.add_cells(source)
+        pages.add_records(source)
         pages.add_tables_of_contents(source)
         pages.mend_links(source, ROOT / "docs")
         for name in ("conf.py", "static", "templates"):

@@ -16,6 +16,7 @@ LECTURES = "how-to/lectures.md"
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 LONGER = ("sweeps.md",)
 """Pages that only `make test-all` runs, as the notebooks of lectures: they have no figure."""
+RECORD = re.compile(r"^\[([\w-]+)\.csv\]\(\.\./records/\1\.csv\)$", re.M)
 FIGURE = re.compile(r"^<!-- figure: ([\w./-]+\.svg) \| (.+?) -->$", re.M | re.S)
 
 
@@ -32,6 +33,17 @@ def add_cells(source: Path) -> None:
     for page in sorted((source / "how-to" / "lectures").glob("*.md")):
         text = page.read_text().replace("```{code-cell} python", "```python")
         page.write_text(re.sub(r"\A---\n.*?^---\n", "", text, flags=re.M | re.S))
+
+
+def add_records(source: Path) -> None:
+    """A line that is a link to a record shows the record, as a table."""
+    for page in sorted((source / "reference").glob("records*.md")):
+        page.write_text(RECORD.sub(_record, page.read_text()))
+
+
+def _record(match: re.Match[str]) -> str:
+    wide = ":class: wide-last\n" if match[1] in ("judge", "controllers") else ""
+    return f":::{{csv-table}}\n:file: ../records/{match[1]}.csv\n{wide}:header-rows: 1\n:::"
 
 
 def without_code(text: str) -> str:

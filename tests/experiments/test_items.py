@@ -1,19 +1,14 @@
 """The items of `judge/`: all of RFC 9743's sections, every threshold with a reason, references."""
 
-from pathlib import Path
-
 import pytest
 
 from anabranch import run
-from anabranch._core import rules, schema
 from anabranch.experiments import folder
-from anabranch.experiments.lack import Lack
-from anabranch.experiments.networks import Network, around, cases, settings, unmet
-from anabranch.experiments.outcome import judge, suited, workloads_of
+from anabranch.experiments.networks import Network, around, cases, settings
+from anabranch.experiments.outcome import suited
 from anabranch.experiments.subject import Subject
-from anabranch.experiments.suite import Item, Needs, Sample, Suite
+from anabranch.experiments.suite import Sample, Suite
 from anabranch.scenario import ScenarioError
-from experiments.tiny import JUDGE, write_judge
 
 RFC_9743 = [
     *("5.1.1", "5.1.2", "5.1.3", "5.1.4", "5.1.5", "5.2.1", "5.2.2", "5.2.3", "5.3.1", "5.3.2"),
@@ -52,30 +47,9 @@ def test_every_scenario_of_the_folder_is_used_and_every_case_is_accepted() -> No
     used = {i.scenario or suite.entries.scenario for i in items.values() if i.runs}
     assert used == {f.name for f in folder.JUDGE.glob("*.toml") if "judge" not in f.name}
     for name, item in items.items():
-        if item.runs and unmet(item, [], []) is None:
+        if item.runs:
             for network in networks(suite, name):
                 assert network.scenario.warnings == [], (name, network.label)
-
-
-def test_an_item_waits_until_what_it_needs_exists() -> None:
-    items = folder.open_judge().entries.items
-    known = [rule["name"] for rule in rules()]
-    assert unmet(items["harm-bbr"], ["reno"], []) == "the table has no rule bbr"
-    assert unmet(items["harm-bbr"], ["reno", "bbr"], []) is None
-    assert unmet(items["media"], known, ["bulk"]) == "scenarios have no workload media"
-    assert {"bulk", "file", "poisson"} <= set(workloads_of(schema()))
-    item = Item("q", section="5.2", not_tested=Lack("no", key="flows.*.no"), needs=Needs())
-    assert unmet(item, [], []) is None
-
-
-def test_what_exists_in_another_form_than_an_item_expects_is_a_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    more = 'needs = { rule = "reno" }\nset = { "flows.victim.workload" = "odd" }\nreference'
-    write_judge(tmp_path, monkeypatch, JUDGE.replace("reference", more, 1))
-    found = judge("lia", ["victim"])["victim"]
-    assert found.result == "not tested"
-    assert found.says.startswith("its scenario is not accepted: ")
 
 
 def test_items_are_chosen_by_name_and_by_section() -> None:

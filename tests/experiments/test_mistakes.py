@@ -9,19 +9,13 @@ from anabranch.experiments import folder, outcome
 from experiments.tiny import JUDGE, STUDY, write, write_judge
 
 STUDIES = {
-    "file": ("[figure]", "[figure", "tiny/study.toml: "),
-    "key": ("[figure]", "[figures]", "figures: unknown key, expected one of items, title, "),
-    "backend": ('on = ["sim"', 'on = ["sum"', "on[0]: unknown 'sum', expected one of sim, quic, "),
-    "no backend": ('on = ["sim", "quic"]', "on = []", "tiny/study.toml: on: expected at least one"),
     "looks": ("looks = [3]", "looks = [3, 2]", "looks: expected ascending numbers of 1 or more"),
-    "no case": ('cases = ["one"]', "cases = []", "measures.share.cases: expected at least one "),
     "case": ('cases = ["one"]', 'cases = ["won"]', "measures.share.cases[0]: unknown 'won', expe"),
     "baseline": ('over = ["alone"]', 'over = ["lone"]', "gain.over[0]: unknown 'lone'"),
     "quantity": ('"goodput_share"', '"goodput_shared"', "share.quantity: unknown 'goodput_shared'"),
     "parameter": ('flow = "two"', 'flo = "two"', "measures.share.flo: unknown key"),
     "measure": ('measure = "share", c', 'measure = "shares", c', "bounds[0].measure: unknown"),
     "bound": ("at_most = 0.55, ", "", "at_least: missing: a bound needs at_least, at_most"),
-    "reason": (', why = "half, and a tenth more"', "", "bounds[0].why: missing"),
     "judged": ('case = "one", at', 'case = "alone", at', "case: unknown 'alone', expected one"),
     "figure": ('kind = "curve"', 'kind = "curved"', "figure.kind: unknown 'curved', expected one"),
     "reference": ("reference = [0.5]", "reference = [1, 2]", "reference: expected a value per cas"),
@@ -43,11 +37,8 @@ STUDIES = {
 
 LATER = 'not_tested = { text = "there are none", key = "flows.*.receiver" }'
 ITEMS = {
-    "quantity": ('"link_utilization"', '"link_use"', "items.box.measures.use.quantity: unknown 'l"),
-    "parameter": ('link = "bottleneck"', 'lnk = "bottleneck"', "lnk: unknown key"),
     "bound": ("at_least = 0.2, ", "", "missing: a bound needs"),
     "reference": ("at_least = 0.2", "at_least_of = 0.2", "items.box.reference: missing: bounds[0]"),
-    "reason": (', why = "a fifth"', "", "bounds[0].why: missing"),
     "interval": ('"log(1,8)"', '"log(1,8,3)"', "expected an interval"),
     "way": (LATER, "", "expected one of cases, sample, check"),
     "scenario": ('text = "Does', 'scenario = "tine.toml"\ntext = "Does', "did you mean tiny.toml"),

@@ -11,23 +11,13 @@ import pytest
 from anabranch.experiments import figures, folder, outcome
 from anabranch.experiments.drawings import Distribution, Plane, Time
 from anabranch.experiments.samples import Samples
+from anabranch.figures.style import style
 from anabranch.result import Result
 from anabranch.scenario import ScenarioError, rules
 from conftest import Anabranch
 from experiments.tiny import STUDY, write
 
-STUDIES = [
-    "applications",
-    "bdp",
-    "carriers",
-    "dynamics",
-    "l4s",
-    "loss",
-    "pooling",
-    "satellite",
-    "schedulers",
-    "shared",
-]
+STUDIES = folder.known_studies()
 
 
 @pytest.fixture
@@ -229,3 +219,6 @@ def test_every_kind_of_figure_has_a_panel_per_rule_or_case(tiny: Path) -> None:
         assert drawn_of.samples == Samples(drawing)
         drawn = figures.draw(outcome._ran(drawn_of, None))
         assert len(drawn.axes) == panels, drawing
+        if isinstance(drawing, Plane):  # in the order of rules, which a set would not have
+            points = [point[0].get_color() for point in drawn.axes[0].containers]
+            assert points == [style(rule)[0] for rule in ("reno", "lia")]

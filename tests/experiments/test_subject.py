@@ -8,61 +8,47 @@ import pytest
 from anabranch.experiments.subject import Subject, item_zero
 from conftest import Anabranch
 
-HEAD = "import math\nimport anabranch\n\nclass Odd(anabranch.Rule):\n"
+CODE = """import math
+import anabranch
+
+class Odd(anabranch.Rule):
+    def increase(self, r, paths):
+        {increase}
+    def decrease(self, r, paths):
+        {decrease}
+    n = 0
+"""
 
 
-def rule(path: Path, *lines: str) -> Subject:
+def rule(path: Path, increase: str, decrease: str = "return 1") -> Subject:
     file = path / "odd.py"
-    file.write_text(HEAD + "".join(f"    {line}\n" for line in lines))
+    file.write_text(CODE.format(increase=increase, decrease=decrease))
     return Subject.of(f"{file}:Odd")
 
 
 def test_a_rule_of_the_kind_that_is_meant_is_sane(tmp_path: Path) -> None:
-    lines = ("def increase(self, r, paths):", "    return 1 / paths[r].window")
-    assert item_zero(rule(tmp_path, *lines)).result == "holds"
+    assert item_zero(rule(tmp_path, "return 1 / paths[r].window")).result == "holds"
     assert item_zero(Subject.of("wvegas")).result == "holds"
 
 
+# The memory is the state before: in the same order the answers are the same.
+BEFORE = "before, self.n = self.n, paths[r].window; return 0.1 if before > self.n else 0.2"
+
+
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("answers", "says"),
     [
-        (
-            ("n = 0", "def increase(self, r, paths):", "    self.n += 1", "    return 1 / self.n"),
-            r"is .*, then .* for the same paths",
-        ),
-        (
-            # The memory is the state before: in the same order the answers are the same.
-            (
-                "last = 0",
-                "def increase(self, r, paths):",
-                "    before, self.last = self.last, paths[r].window",
-                "    return 0.1 if before > self.last else 0.2",
-            ),
-            "is 0.[12], then 0.[12] for the same paths",
-        ),
-        (
-            ("def increase(self, r, paths):", "    return -1e9"),
-            r"is -1e\+09 packets per acknowledged packet",
-        ),
-        (
-            ("def increase(self, r, paths):", "    return 11"),
-            "is 11 packets per acknowledged packet",
-        ),
-        (
-            (
-                "def increase(self, r, paths):",
-                "    return 0.01",
-                "def decrease(self, r, paths):",
-                "    return -paths[r].window",
-            ),
-            "is -.* packets: is that meant",
-        ),
+        (["self.n += 1; return 1 / self.n"], r"is .*, then .* for the same paths"),
+        ([BEFORE], "is 0.[12], then 0.[12] for the same paths"),
+        (["return -1e9"], r"is -1e\+09 packets per acknowledged packet"),
+        (["return 11"], "is 11 packets per acknowledged packet"),
+        (["return 0.01", "return -paths[r].window"], "is -.* packets: is that meant"),
     ],
 )
 def test_a_senseless_rule_is_told_with_a_state(
-    lines: tuple[str, ...], says: str, tmp_path: Path
+    answers: list[str], says: str, tmp_path: Path
 ) -> None:
-    found = item_zero(rule(tmp_path, *lines))
+    found = item_zero(rule(tmp_path, *answers))
     assert found.result == "fails"
     assert re.match(rf"\w+ {says}", found.says), found.says
     assert "window=" in found.state
@@ -82,7 +68,7 @@ def test_a_senseless_rule_is_told_with_a_state(
 def test_a_rule_that_cannot_run_is_an_error_with_its_place(
     body: str, message: str, tmp_path: Path, anabranch: Anabranch
 ) -> None:
-    rule(tmp_path, "def increase(self, r, paths):", f"    {body}")
+    rule(tmp_path, body)
     run = anabranch("judge", f"{tmp_path / 'odd.py'}:Odd", "--quick")
     assert run.returncode == 2
     assert re.search(message, run.stderr), run.stderr
@@ -97,7 +83,7 @@ def test_a_file_that_cannot_be_read_is_an_error_with_its_place(
     assert "no such file" in anabranch("judge", f"{file}:Odd").stderr
     file.write_text("x = 1\n\nraise OSError('no disk')\n")
     assert f"{file}: line 3: OSError: no disk" in anabranch("judge", f"{file}:Odd").stderr
-    file.write_text(HEAD + "    def increase(self, r, paths):\n        return 0\n")
+    rule(tmp_path, "return 0")
     run = anabranch("judge", f"{file}:Od")
     assert run.returncode == 2
     assert "no class Od with the methods increase and decrease" in run.stderr
@@ -105,7 +91,7 @@ def test_a_file_that_cannot_be_read_is_an_error_with_its_place(
 
 
 def test_what_a_file_prints_is_not_in_the_answer(tmp_path: Path, anabranch: Anabranch) -> None:
-    subject = rule(tmp_path, "def increase(self, r, paths):", "    return 0")
+    subject = rule(tmp_path, "return 0")
     assert subject.file is not None
     subject.file.write_text(subject.file.read_text() + "print('hello')\n")
     run = anabranch("judge", f"{subject.file}:Odd", "--items", "7.6", "--json")

@@ -2,6 +2,7 @@
 
 import math
 import re
+from functools import reduce
 from typing import Any
 
 import pandas as pd
@@ -52,6 +53,10 @@ def windows() -> Result:
     return result(path_samples=pd.DataFrame(rows))
 
 
+def drawn(figure: Any, result: Result, cases: list[Case]) -> Drawing:
+    return reduce(Drawing.joined, [curves.drawn(figure, result, case) for case in cases])
+
+
 def figure(kind: str, **spec: object) -> Any:
     """A figure as it stands in an `experiments.toml`."""
     return read(Figure, {"kind": kind, **spec}, Where())
@@ -61,7 +66,7 @@ WINDOW = {"column": "path_samples.window_packets", "flow": "mp"}
 
 
 def test_a_series_adds_paths_and_averages_seeds() -> None:
-    drawing = curves.drawn(figure("series", lines=[WINDOW]), windows(), CASES)
+    drawing = drawn(figure("series", lines=[WINDOW]), windows(), CASES)
     lia, olia = drawing.curves
     assert lia.x == [0.5, 1.0, 1.5, 2.0]
     assert lia.y == [7, 12, 17, 22]  # 10 t + 1 and, with seed 2, two more
@@ -71,34 +76,34 @@ def test_a_series_adds_paths_and_averages_seeds() -> None:
 
 def test_a_series_may_be_of_one_seed_path_and_interval() -> None:
     spec = figure("series", lines=[{**WINDOW, "path": 0}], seed=2, from_s=0.5, to_s=1.5)
-    (found,) = curves.drawn(spec, windows(), CASES[:1]).curves
+    (found,) = drawn(spec, windows(), CASES[:1]).curves
     assert (found.x, found.y) == ([1.0, 1.5], [12, 17])
 
 
 def test_a_bin_is_the_mean_of_the_samples_that_end_in_it() -> None:
     spec = figure("series", lines=[{**WINDOW, "path": 0}], seed=1, bin_s=1.0)
-    (found,) = curves.drawn(spec, windows(), CASES[:1]).curves
+    (found,) = drawn(spec, windows(), CASES[:1]).curves
     # 5 and 10 end within the first second, 15 and 20 within the next.
     assert (found.x, found.y) == ([0.5, 1.5], [7.5, 17.5])
 
 
 def test_panels_are_cases_or_lines_and_the_legend_names_the_other() -> None:
     lines = [{**WINDOW, "path": path, "label": f"path{path}"} for path in (0, 1)]
-    by_case = curves.drawn(figure("series", lines=lines, panels="case"), windows(), CASES)
+    by_case = drawn(figure("series", lines=lines, panels="case"), windows(), CASES)
     assert list(by_case.panels) == CASES
     assert [(c.name, c.dash) for c in by_case.panels[CASES[0]]] == [("path0", 0), ("path1", 1)]
-    by_line = curves.drawn(figure("series", lines=lines, panels="line"), windows(), CASES)
+    by_line = drawn(figure("series", lines=lines, panels="line"), windows(), CASES)
     assert list(by_line.panels) == ["path0", "path1"]
     assert [(c.name, c.dash) for c in by_line.panels["path1"]] == [(case, 0) for case in CASES]
-    together = curves.drawn(figure("series", lines=lines), windows(), CASES[:1])
+    together = drawn(figure("series", lines=lines), windows(), CASES[:1])
     assert [c.name for c in together.curves] == ["near.lia.path0", "near.lia.path1"]
 
 
 def test_a_line_may_have_another_colour_and_levels() -> None:
     line = {**WINDOW, "algorithm": "reno", "levels": [[0, 1, 5], [1, 2, 7]]}
-    drawing = curves.drawn(figure("series", lines=[line]), windows(), CASES[:1])
-    measured, *levels = drawing.curves
-    assert measured.algorithm == "reno"
+    drawing = drawn(figure("series", lines=[line]), windows(), CASES)
+    levels = [curve for curve in drawing.curves if not curve.algorithm]  # once for both cases
+    assert {curve.algorithm for curve in drawing.curves} == {"reno", ""}
     assert [(level.x, level.y) for level in levels] == [([0, 1], [5, 5]), ([1, 2], [7, 7])]
 
 
@@ -106,9 +111,7 @@ def test_a_tail_has_its_ccdf_and_the_fitted_line() -> None:
     # P(X >= x) = x^-1 at x = 1000 / i, i = 1 ... 1000.
     durations = [1000 / i for i in range(1, 1001)]
     transfers = pd.DataFrame({"case": "near.lia", "flow": "f", "duration_s": durations})
-    drawing = curves.drawn(
-        figure("tail", low_s=2.0, high_s=100.0), result(transfers=transfers), CASES[:1]
-    )
+    drawing = drawn(figure("tail", low_s=2.0, high_s=100.0), result(transfers=transfers), CASES[:1])
     curve, fit = drawing.curves
     assert (curve.panel, fit.panel, drawing.log) == ("near", "near", "xy")
     assert (curve.x[0], curve.y[0], curve.y[-1]) == (1.0, 1.0, 0.001)

@@ -1,18 +1,27 @@
-"""Every folder of papers/ is consistent, and its claims hold on the numbers printed."""
+"""Every folder of papers/ is consistent, and its claims hold on the numbers printed; the page of
+their files has every key with its meaning, every check and every quantity."""
 
+import inspect
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from anabranch.papers import folder
 from anabranch.papers.case import Case
-from anabranch.papers.checks import Close, Closer, Order, Words, needed
+from anabranch.papers.checks import ByStatement, Close, Closer, Order, needed
 from anabranch.papers.judge import Verdict, judge
 from anabranch.papers.suite import Item, Stated, repeated
+from anabranch.quantities import QUANTITIES
 from anabranch.runner import plan
 from anabranch.scenario import load
+
+sys.path.append(str(Path(__file__).parents[2] / "docs" / "site"))
+
+import paper_files
 
 PAPERS = folder.known_papers()
 
@@ -40,7 +49,7 @@ def test_every_metric_and_printed_number_of_a_paper_has_a_label(name: str) -> No
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_claim_with_a_band_has_a_reason_for_it(name: str) -> None:
     for claim in folder.open_paper(name).claims.values():
-        compared = not isinstance(claim.check, Words)
+        compared = not isinstance(claim.check, ByStatement)
         assert bool(claim.band) == compared, claim.id
 
 
@@ -77,7 +86,7 @@ def on_print(item: Item) -> dict[str, dict[str, float]]:
 
 def banded(item: Item, claim: Stated) -> Iterator[tuple[str, str]]:
     """The metric and case of each number to which a claim gives a band."""
-    if not isinstance(claim.check, Words | Order | Closer):
+    if not isinstance(claim.check, ByStatement | Order | Closer):
         yield from needed(claim.check, on_print(item))
 
 
@@ -120,3 +129,37 @@ def test_no_reason_of_a_paper_is_a_mere_reference(name: str) -> None:
     for claim in folder.open_paper(name).claims.values():
         for reason in (claim.band, claim.not_reproduced):
             assert not re.fullmatch(r"As \w+\.", reason), claim.id
+
+
+@pytest.mark.parametrize("place", paper_files.TABLES)
+def test_every_key_of_a_table_has_a_meaning(place: str) -> None:
+    found = list(paper_files.keys(paper_files.TABLES[place]))
+    assert found
+    assert [name for name, _, meaning in found if not meaning] == []
+
+
+def test_a_required_key_is_in_bold_and_a_reserved_word_has_no_underscore() -> None:
+    page = paper_files.page()
+    assert "| **`from`** | The case with the first value. |" in page
+    assert "| `labels` | The text for each part of the names of metrics and cases. |" in page
+    assert "| `every other key` | The parameters of the quantity. |" in page
+    assert "`where`" not in page
+
+
+@pytest.mark.parametrize("union", [paper_files.Figure, paper_files.Check], ids=["figure", "check"])
+def test_every_key_of_a_figure_and_of_a_check_is_in_its_line(union: object) -> None:
+    page = paper_files.page()
+    kinds = paper_files.kinds(union)
+    assert len(kinds) >= 4
+    for kind in kinds:
+        (line,) = [line for line in page.splitlines() if line.startswith(f"**`{kind.kind}`**: ")]
+        text, _, named = line.partition(" Keys: ")
+        assert len(text) > len(kind.kind) + 20
+        assert all(f"`{name}`" in named for name, _, _ in paper_files.keys(kind) if name != "title")
+
+
+def test_every_quantity_has_a_row_with_its_parameters() -> None:
+    rows = {line.split("`")[1]: line for line in paper_files.page().splitlines() if "| `" in line}
+    for name, function in QUANTITIES.items():
+        parameters = list(inspect.signature(function).parameters)[1:]
+        assert all(f"`{one}`" in rows[name].split(" | ")[1] for one in parameters), name

@@ -1,13 +1,19 @@
 """Reproduction of a paper: measured numbers reach their place in the report."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
 from dataclasses import replace
+from functools import cache
 from html import unescape
 from html.parser import HTMLParser
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
 from anabranch import ScenarioError, _core
@@ -16,11 +22,13 @@ from anabranch.papers.case import Case
 from anabranch.papers.curves import Curve, Drawing
 from anabranch.papers.html import Pictures
 from anabranch.papers.judge import Claim, Verdict
-from anabranch.papers.report import Item, Report, Row, Table, measured
+from anabranch.papers.predictions import FIXED_POINT, OPTIMUM, predictions
+from anabranch.papers.report import Item, Report, Row, Table, measured, report_of
 from anabranch.papers.suite import Choice, Group, Measure
+from anabranch.statements.papers import statements_of
 from anabranch.statements.statement import Statement
 from anabranch.typed_toml import Where, read
-from papers.printed_olia import olia, olia_page, olia_statements
+from conftest import blank_report
 
 
 def test_cases_are_settings_times_algorithms() -> None:
@@ -71,6 +79,36 @@ def test_an_unknown_paper_is_reported_with_the_known_ones() -> None:
 
 
 # ------------------------------------------------------------------ from numbers to a report
+def olia_frame(factor: float = 1.0, spread: float = 1e-4) -> pd.DataFrame:
+    """The numbers printed in the OLIA draft times a factor, as if measured with two seeds.
+
+    They are the fraction `spread` above and below.
+    """
+    rows = [
+        {"item": id, "metric": metric, "case": case, "seed": seed, "value": value * factor * by}
+        for id, item in folder.open_paper("olia").items.items()
+        for metric, printed in item.printed.items()
+        for case, value in printed.published.items()
+        for seed, by in ((1, 1 - spread), (2, 1 + spread))
+    ]
+    return pd.DataFrame(rows)
+
+
+@cache
+def olia_statements() -> list[Statement]:
+    return statements_of("olia", quick=True)
+
+
+def olia(factor: float = 1.0, spread: float = 1e-4) -> Report:
+    paper, frame = folder.open_paper("olia"), olia_frame(factor, spread)
+    return report_of(paper, frame, {}, quick=True, statements=olia_statements())
+
+
+@cache
+def olia_page() -> str:
+    return html.html(olia(1.1, spread=0.01))
+
+
 def row(report: Report, item: str, metric: str, case: str) -> Row:
     (found,) = (
         row
@@ -280,26 +318,17 @@ def test_the_page_escapes_all_text() -> None:
     scenario = "links.X = { rate_mbps = 1, delay_ms = 1 }\nalgorithm = 'lia'\nseeds = [1]\n"
     scenario += "measure.duration_s = 9\n[[flows]]\nname = 'X'\npaths = [['X']]"
     scenario = scenario.replace("'X'", f'"{evil}"').replace("links.X", f'links."{evil}"')
-    report = Report(
-        paper="p",
-        name=evil,
-        title=evil,
-        source=evil,
+    words = dict.fromkeys(("name", "title", "source", "summary", "average", "command"), evil)
+    report = blank_report(
+        **words,
         authors=[evil],
-        summary=evil,
         items=[item],
         labels={"lia": evil, "s": evil, "m": evil},
         algorithms={"lia": "lia"},
-        theory={},
-        assumed=[],
         choices={evil: Choice(evil, evil, evil)},
-        errata={},
         statements=[Statement(evil, evil, evil, evil)],
         scenarios={evil: evil},
         networks={evil: _core.Scenario.parse(scenario).network()},
-        average=evil,
-        seeds=[1],
-        command=evil,
         versions={"v": evil},
     )
     text = html.html(report)
@@ -317,6 +346,69 @@ def test_a_report_is_plain_json() -> None:
     assert data["counts"]["fails"] == data["failed"] > 0
     assert data["items"][0]["tables"][0]["rows"][0]["published"] == 0.7
     assert data["choices"]["red"]["text"].startswith("RED's average")
+
+
+# ------------------------------------------------------------------ as Chromium renders it
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+REQUIRED = "ANABRANCH_REQUIRE_PEERS" in os.environ
+
+MEASURE = """<script>addEventListener("load", () => {
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const fonts = all("svg text").map((text) => {
+    const scale = text.getScreenCTM();
+    return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(scale.a, scale.b);
+  });
+  parent.postMessage(JSON.stringify({
+    inner: innerWidth,
+    document: document.documentElement.scrollWidth,
+    beyond: all("body *").filter((one) => !one.closest("figure:has(.network)"))
+      .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
+      .map((one) => one.outerHTML.slice(0, 80)),
+    strip: document.querySelector(".strip").getBoundingClientRect().bottom,
+    figure: document.querySelector("svg").getBoundingClientRect().bottom,
+    networks: all("svg.network").length,
+    smallest: Math.min(...fonts),
+  }), "*");
+});</script></body>"""
+
+FRAME = """<body>
+<iframe src="page.html" style="border: 0; width: {width}px; height: 900px"></iframe>
+<script>addEventListener("message", (event) => {{
+  const found = document.createElement("pre");
+  found.textContent = event.data;
+  document.body.append(found);
+}})</script></body>"""
+
+
+def rendered(page: str, width: int, folder: Path) -> dict[str, Any]:
+    """The page in a frame of this width, because Chromium's windows have at least 500 pixels."""
+    (folder / "page.html").write_text(page.replace("</body>", MEASURE))
+    (folder / "frame.html").write_text(FRAME.format(width=width))
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1400,1000"]
+    command = [CHROMIUM, *options, "--virtual-time-budget=5000", "--dump-dom"]
+    done = subprocess.run(
+        [*map(str, command), (folder / "frame.html").as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    found = re.search(r"<pre>(.*?)</pre>", done.stdout)
+    assert found, done.stderr
+    return dict(json.loads(unescape(found[1])))
+
+
+@pytest.mark.skipif(not CHROMIUM and not REQUIRED, reason="needs Chromium")
+@pytest.mark.parametrize("width", [1280, 420])
+def test_nothing_is_cut_and_text_is_readable(width: int, tmp_path: Path) -> None:
+    found = rendered(olia_page(), width, tmp_path)
+    assert found["inner"] == width
+    assert found["beyond"] == []  # but for drawings of networks, which scroll within the page
+    assert found["document"] <= width  # the page itself never scrolls sideways
+    assert found["smallest"] >= 11  # px
+    assert found["networks"] == len(olia().networks)
+    if width == 1280:  # strip and first figure are on the first screen
+        assert found["strip"] < 900
+        assert found["figure"] < 900
 
 
 # ------------------------------------------------------------------ a whole reproduction, small
@@ -391,3 +483,31 @@ def test_groups_with_the_same_run_draw_it_under_their_own_names(tiny: Path) -> N
     assert [curve.name for curve in own] == ["slow.lia", "fast.lia"]
     assert [curve.name for curve in again] == ["same.lia"]
     assert again[0].y == own[0].y
+
+
+def test_predictions_stand_beside_measured_numbers_and_are_averaged_like_them(tiny: Path) -> None:
+    """A label for a rule, a name that cases of both settings have, and theory."""
+    assert predictions(folder.open_paper("tiny")) == []
+    mean = '{ metric = "both", quantity = "user_goodput_mbps", flow = "multipath", '
+    mean += 'case = "mean.{algorithm}" }, {'
+    experiments, published = (tiny / "tiny" / f"{n}.toml" for n in ("experiments", "published"))
+    text = experiments.read_text().replace("lia = {}", 'lia = {}\ncoupled.algorithm = "olia"', 1)
+    text = text.replace("measures = [{", f"measures = [{mean}", 1)
+    experiments.write_text(f'predictions = {{ groups = ["C"], rtt_ms = 150 }}\n{text}')
+    with published.open("a") as file:
+        file.write('[theory]\ncomputed_fixed_point = "by us"\ncomputed_optimum = "by us"\n')
+    report = reproduce.reproduce("tiny")
+    # The sum of logarithms of 1 + x and 10 - x Mbps is largest where both are 5.5; of 5 + x, 7.5.
+    rates = {"slow": 5.5, "fast": 7.5}
+    for rule in ("lia", "coupled"):
+        each = [row(report, "table", "mbps", f"{setting}.{rule}") for setting in rates]
+        assert [one.theory[OPTIMUM] for one in each] == pytest.approx([*rates.values()], abs=1e-3)
+        both = row(report, "table", "both", f"mean.{rule}")
+        assert both.measured == pytest.approx(sum(one.measured or 0 for one in each) / 2)
+        for kind in (FIXED_POINT, OPTIMUM):  # to four digits
+            parts = [one.theory[kind] for one in each]
+            assert both.theory[kind] == pytest.approx(sum(parts) / 2, rel=1e-3)
+    drop = row(report, "table", "drop", "lia")
+    assert drop.interval is not None
+    assert drop.theory[OPTIMUM] == pytest.approx(100 * (1 - 5.5 / 7.5), abs=0.01)
+    assert set(drop.theory) == {FIXED_POINT, OPTIMUM}

@@ -123,7 +123,7 @@ def test_every_record_is_in_the_index_and_on_the_page_and_the_reverse() -> None:
     assert {row["record"] for row in index} == set(NAMES)
     pages = sorted((ROOT / "docs" / "reference").glob("records*.md"))
     text = "".join(page.read_text() for page in pages)
-    shown = re.findall(r":file: ../records/(.+)\.csv", text)
+    shown = re.findall(r"^\[(.+)\.csv\]\(\.\./records/\1\.csv\)$", text, re.M)
     assert sorted(shown) == sorted([*NAMES, "index"])
     for row in index:
         assert all(row.values()), row

@@ -226,3 +226,16 @@ def test_matplotlib_is_not_loaded_before_it_draws(small: Path) -> None:
 
 def test_the_version_is_that_of_the_package() -> None:
     assert anabranch.__version__ == metadata.version("anabranch")
+
+
+def test_a_run_without_chance_is_called_deterministic() -> None:
+    short = {"measure.duration_s": 10, "measure.warmup_s": 2}
+    result = anabranch.run("examples/two_links.toml", "reno", 2, set=short)
+    assert not result.is_deterministic()
+    # One user, who starts at 0 because that is written, and a queue that drops nothing at random.
+    one = {
+        **short,
+        "flows": [{"name": "one", "paths": [["left"]], "start_spread_s": 0}],
+        "links.left.queue": {"drop_tail": {"packets": 50}},
+    }
+    assert anabranch.run("examples/two_links.toml", "reno", 2, set=one).is_deterministic()

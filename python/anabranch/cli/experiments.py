@@ -29,7 +29,7 @@ from anabranch.cli.options import (
 )
 from anabranch.cli.tables import STDOUT, Grid, new_table
 from anabranch.files import output, refuse_full
-from anabranch.formats import latex_rows, markdown_table
+from anabranch.formats import latex_rows
 from anabranch.record import check as check_record
 from anabranch.record import update
 from anabranch.scenario import ScenarioError, rules
@@ -100,8 +100,6 @@ def study_command(
         anabranch study loss satellite --rules reno,lia,olia --out results/studies
 
         anabranch study --all --quick --out results/studies --store results/runs
-
-        anabranch study shared --on quic --quick --rules lia,olia
     """
     from anabranch.experiments.folder import known_studies, open_study
     from anabranch.experiments.outcome import check_backend
@@ -192,8 +190,6 @@ def judge_command(
         anabranch judge --all --quick --store results/judged
 
         anabranch judge ./libmine.so:mine --suite controller --family cubic
-
-        anabranch judge noq-cubic --suite controller --on quic --quick
     """
     if (rule is None) == (not every):
         raise ScenarioError("judge: expected a RULE, such as lia or my_rule.py:MyRule, or --all")
@@ -241,9 +237,6 @@ def harm_command(
     force: Force = False,
     store: Store = None,
     as_json: Json = False,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the table in Markdown.")
-    ] = False,
     latex: Latex = False,
 ) -> None:
     """Compare rules over two paths with the best single path: where does the second one harm?
@@ -262,8 +255,7 @@ def harm_command(
 
     asked = partial(harm, algorithms(algorithm), seeds, set=overrides(settings))
     one = partial(asked, on=on, quick=quick, jobs=jobs, store=store)
-    form = "latex" if latex else "markdown" if markdown else ""
-    how = (store, force, as_json, lambda found, _: _harm(found, form), True)
+    how = (store, force, as_json, lambda found, _: _harm(found, latex), True)
     _each("harm", {"": out}, lambda _, **progress: one(**progress), *how)
 
 
@@ -347,8 +339,6 @@ def agree_command(
         anabranch agree olia --on sim,equilibrium,kernel --out results/olia-agreement
 
         anabranch agree olia --on sim,equilibrium --beside results/olia-kernel/agreement.json
-
-        anabranch agree olia --on sim --set tcp.scheduler=linux
     """
     from anabranch.papers import agreement
 
@@ -464,23 +454,18 @@ def _again(rule: str, file: Path, as_json: bool) -> None:
         raise typer.Exit(FAILED)
 
 
-def _harm(found: "Outcome", form: str) -> None:
+def _harm(found: "Outcome", latex: bool) -> None:
     from anabranch.experiments.report import harm_table
 
     heads, rows, harmed = harm_table(found)
-    if form == "latex":
+    if latex:
         print(latex_rows(heads, rows))
         return
-
-    def cells(row: list[str], failing: Callable[[str], Any]) -> list[Any]:
-        pairs = zip(found.rules, row[2:], strict=True)
-        return [*row[:2], *(failing(c) if row[0] in harmed[rule] else c for rule, c in pairs)]
-
-    if form == "markdown":
-        print(*markdown_table(heads, [cells(row, "**{}**".format) for row in rows]), sep="\n")
-    else:
-        red = partial(Text, style="red")
-        STDOUT.print(new_table(*heads, rows=[cells(row, red) for row in rows]))
+    table = new_table(*heads)
+    for case, best, *cells in rows:
+        styles = ["red" if case in harmed[rule] else "" for rule in found.rules]
+        table.add_row(case, best, *map(Text, cells, styles))
+    STDOUT.print(table)
     said = ", ".join(f"{name} {len(cases)}" for name, cases in harmed.items())
     unsure = {name: sum(one.rule == name for one in found.of("undecided")) for name in harmed}
     counts = ", ".join(f"{name} {count}" for name, count in unsure.items())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from anabranch.experiments.decision import Looks
 from anabranch.experiments.folder import SUITES, open_judge
-from anabranch.experiments.networks import Cell, Network, of_file
+from anabranch.experiments.networks import Cell, Network, cells, of_file
 from anabranch.experiments.numbers import Answer, Number
 from anabranch.experiments.outcome import Outcome
 from anabranch.experiments.runs import Runs
@@ -140,7 +140,8 @@ def shortened(subject: Subject, control: str, number: Number) -> tuple[Number, b
     not, and whether there is such a run; else in a run as long as those that were judged."""
     runs = Runs(Nowhere(), failed=subject.failed)
     rules: Mapping[str, Rule | None] = {subject.name: subject.written, control: None}
-    network = _with(number.network, rules)
+    given = number.network
+    network = replace(given, rules=cells(given.case, given.scenario, given.on, rules))
     seeds = sorted(number.seeds, key=number.margin_of)
     crossing = [seed for seed in seeds if number.margin_of(seed) < 1]
 
@@ -165,15 +166,6 @@ def shortened(subject: Subject, control: str, number: Number) -> tuple[Number, b
     return run(network, subject.name, first), run(network, control, first).margin >= 1
 
 
-def _with(network: Network, rules: Mapping[str, Rule | None]) -> Network:
-    """The network with other rules in its cells."""
-    cells = {
-        name: Cell(network.case, name, network.scenario, network.on, name, rule)
-        for name, rule in rules.items()
-    }
-    return replace(network, rules=cells)
-
-
 def _can_be_shorter(number: Number) -> bool:
     """Whether nothing in it happens at a given time."""
     network = number.network.scenario.network()
@@ -191,8 +183,8 @@ def _lasting(network: Network, duration_s: float) -> Network:
     def shorter(scenario: Scenario) -> Scenario:
         return Scenario.parse(scenario.text, scenario.source, written, scenario.inputs)
 
-    def cells(some: Mapping[str, Cell]) -> dict[str, Cell]:
+    def each(some: Mapping[str, Cell]) -> dict[str, Cell]:
         return {name: replace(one, scenario=shorter(one.scenario)) for name, one in some.items()}
 
-    rules, references = cells(network.rules), cells(network.references)
+    rules, references = each(network.rules), each(network.references)
     return replace(network, scenario=shorter(before), rules=rules, references=references)

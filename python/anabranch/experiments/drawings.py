@@ -39,7 +39,6 @@ class Plane(Placed):
     cases: tuple[str, ...]
     x: str
     y: str
-    log: Literal["", "y"] = ""
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,6 @@ class Time(Placed):
     """Table and column of the samples: `flow_samples.goodput_mbps`."""
     flow: str
     y: str
-    path: int | None = None
-    """One path, in the table of paths; None adds up all."""
     bin_s: float = 1.0
     """The width of the bins that smooth, s."""
     from_s: float = 0.0

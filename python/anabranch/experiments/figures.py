@@ -35,12 +35,8 @@ def draw(outcome: Outcome) -> Figure:
     drawing = outcome.suite.entries.figure
     if drawing is None:
         raise ScenarioError(f"{outcome.suite.name} has no figure")
-    kinds: dict[type, Callable[[Outcome, Any], Figure]] = {
-        Curve: _curve,
-        Plane: _plane,
-        Time: _time,
-        Distribution: _distribution,
-    }
+    kinds: dict[type, Callable[[Outcome, Any], Figure]] = {Curve: _curve, Plane: _plane}
+    kinds |= {Time: _time, Distribution: _distribution}
     return kinds[type(drawing)](outcome, drawing)
 
 
@@ -105,13 +101,11 @@ def _plane(outcome: Outcome, drawing: Plane) -> Figure:
     def points(case: str, axes: Axes) -> None:
         xs = numbers(table, rules, drawing.x_measure, case)
         ys = numbers(table, rules, drawing.y_measure, case)
-        for rule in xs.keys() & ys.keys():
+        for rule in (one for one in xs if one in ys):
             x, y = xs[rule], ys[rule]
             colour, marker = style(rule, rules)
             at = (x["value"], y["value"], y["value_ci95"], x["value_ci95"])
             axes.errorbar(*at, color=colour, marker=marker, markersize=6, elinewidth=0.8)
-        if drawing.log:
-            plain_log(axes, drawing.log)
 
     def panel(case: str) -> Panel:
         title = outcome.suite.entries.cases[case].label

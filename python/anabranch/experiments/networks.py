@@ -1,13 +1,13 @@
 """The networks of a suite: the scenario of each case, for rules and for references."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from anabranch.experiments.suite import Block, Case, Item, Sample, Suite
+from anabranch.experiments.suite import Block, Case, Sample, Suite
 from anabranch.rule import Rule
-from anabranch.scenario import Scenario, ScenarioError, load, named, toml_value
+from anabranch.scenario import Scenario, load, named, toml_value
 from anabranch.sweeps import space
 from anabranch.sweeps.point import Point, point
 from anabranch.sweeps.space import Interval
@@ -83,9 +83,16 @@ class Network:
             there = scenario({**values, **settings(own)}) if own else plain
             others[name] = Cell(key, name, there, block.on, rule)
         asked = dict.fromkeys(case.rules) if case.rules else rules
-        cells = {name: Cell(key, name, plain, block.on, name, made) for name, made in asked.items()}
+        own = cells(key, plain, block.on, asked)
         label = case.label or key
-        return cls(block.name, key, label, values, plain, block.on, cells, others, sampled or {})
+        return cls(block.name, key, label, values, plain, block.on, own, others, sampled or {})
+
+
+def cells(
+    case: str, scenario: Scenario, on: str, rules: Mapping[str, Rule | None]
+) -> dict[str, Cell]:
+    """A cell for each rule of a case."""
+    return {name: Cell(case, name, scenario, on, name, made) for name, made in rules.items()}
 
 
 def settings(values: Values) -> dict[str, Any]:
@@ -154,21 +161,12 @@ def around(sample: Sample, worst: Values, round_: int) -> dict[str, str]:
 def of_file(path: str, name: str, block: Block, rules: Mapping[str, Rule | None]) -> Network:
     """The network of a counterexample, and what the references run in its place."""
     scenario = load(path, algorithm="reno")
-    cells = {rule: Cell(path, rule, scenario, block.on, rule, made) for rule, made in rules.items()}
+    own = cells(path, scenario, block.on, rules)
     others = {
-        key: Cell(path, key, load(path, settings(own), "reno"), block.on, rule)
-        for key, rule, own in (block.reference.each() if block.reference else ())
+        key: Cell(path, key, load(path, settings(values), "reno"), block.on, rule)
+        for key, rule, values in (block.reference.each() if block.reference else ())
     }
-    return Network(name, path, path, {}, scenario, block.on, cells, others, {})
-
-
-def unmet(item: Item, known: Sequence[str], workloads: Sequence[str]) -> str | None:
-    """Why an item has to wait: what it needs and is not there."""
-    if item.needs.rule is not None and item.needs.rule not in known:
-        return f"the table has no rule {item.needs.rule}"
-    if item.needs.workload is not None and item.needs.workload not in workloads:
-        return f"scenarios have no workload {item.needs.workload}"
-    return None
+    return Network(name, path, path, {}, scenario, block.on, own, others, {})
 
 
 def check_names(suite: Suite, block: Block, networks: Mapping[str, Network]) -> None:
@@ -191,10 +189,3 @@ def check_names(suite: Suite, block: Block, networks: Mapping[str, Network]) -> 
             for key, known in (("flow", flows), ("to", flows), ("link", links)):
                 if values.get(key) is not None:
                     at.at(key).one_of(values[key], known)
-
-
-def without_failing(item: Item, error: ScenarioError) -> str:
-    """Why an item's cases are not accepted, if it waits for what they need; raises it if not."""
-    if item.needs.rule is None and item.needs.workload is None:
-        raise error
-    return f"its scenario is not accepted: {error}"

@@ -62,7 +62,7 @@ class Number:
         """The margins, of the same seeds."""
         ours = _by_seed(self.seeds, self.seeds)
         sides: list[Margin | Parts] = []
-        for sign, factor, plain in self._sides():
+        for sign, factor, plain in self.bound.sides:
             parts: list[Margin | Parts] = []
             if factor is not None:
                 for values in self.references.values():
@@ -75,10 +75,6 @@ class Number:
             if parts:
                 sides.append(Parts(parts, 1))
         return Parts.all(sides, exclusive=True)
-
-    def _sides(self) -> list[tuple[int, float | None, float | None]]:
-        one = self.bound
-        return [(1, one.at_least_of, one.at_least), (-1, one.at_most_of, one.at_most)]
 
     def _margin(self, sign: int, ours: Array, limit: Array) -> Margin:
         with np.errstate(invalid="ignore"):
@@ -120,7 +116,7 @@ class Number:
 
     def _limit(self, value: float, references: Mapping[str, float]) -> tuple[int, float]:
         found = []
-        for sign, factor, plain in self._sides():
+        for sign, factor, plain in self.bound.sides:
             limits = [] if plain is None else [plain]
             if factor is not None and references:
                 # Several standards: the more lenient counts.

@@ -1,6 +1,5 @@
 """Studies, judgements and harm: what a suite found, for Python and for commands."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,11 +8,10 @@ from typing import Any, get_args
 import pandas as pd
 
 from anabranch import kernel
-from anabranch._core import VERSION, schema
+from anabranch._core import VERSION
 from anabranch.experiments import checks, values
 from anabranch.experiments.decision import FAILS, HOLDS, UNDECIDED
 from anabranch.experiments.folder import SUITES, open_harm, open_judge, open_study
-from anabranch.experiments.networks import unmet
 from anabranch.experiments.numbers import RESULTS, Answer
 from anabranch.experiments.runs import Runs, open_store
 from anabranch.experiments.samples import Samples
@@ -115,9 +113,7 @@ class Outcome:
     @property
     def columns(self) -> list[Column]:
         """The columns of the table in words."""
-        return list(
-            values.columns(self.suite.block("", self.backend), self.backend, self.suite.entries.on)
-        )
+        return list(values.columns(self.suite.block("", self.backend)))
 
     def in_cells(self) -> tuple[list[str], list[list[str]]]:
         """The header of the table and its rows; "-" where nothing was measured."""
@@ -201,29 +197,23 @@ class Outcome:
 
 def every_rule(on: str) -> list[str]:
     """Every rule of the table, as studies run it, that the backend has."""
-    table = rules()
-    if on == "fluid":
-        return [rule["studied_as"] for rule in table if rule["fluid"]]
     if on == "kernel":
         loaded = kernel.Run.algorithms()
-        return [rule["linux_name"] for rule in table if rule["linux_name"] in loaded]
-    return [rule["studied_as"] for rule in table]
+        return [rule["linux_name"] for rule in rules() if rule["linux_name"] in loaded]
+    return [rule["studied_as"] for rule in rules() if on != "fluid" or rule["fluid"]]
 
 
 def check_backend(studies: Sequence[Suite], on: str, command: str = "study") -> None:
     """Raise one `ScenarioError` that names the studies that are not defined on a backend."""
     known_backend(on)
-    undefined = [study.name for study in studies if on not in study.entries.on]
-    if not undefined:
-        return
-    defined = [study.name for study in studies if on in study.entries.on]
-    if defined:
-        raise ScenarioError(
-            f"not defined on {on}: {', '.join(undefined)}; for the others: "
-            f"anabranch {command} {' '.join(defined)} --on {on}"
-        )
+    undefined = ", ".join(study.name for study in studies if on not in study.entries.on)
+    defined = " ".join(study.name for study in studies if on in study.entries.on)
     backends = " or ".join(dict.fromkeys(b for study in studies for b in study.entries.on))
-    raise ScenarioError(f"not defined on {on}: {', '.join(undefined)}: expected --on {backends}")
+    remedy = f": expected --on {backends}"
+    if defined:
+        remedy = f"; for the others: anabranch {command} {defined} --on {on}"
+    if undefined:
+        raise ScenarioError(f"not defined on {on}: {undefined}{remedy}")
 
 
 def study(
@@ -382,9 +372,8 @@ def judge(
     first, looks = form_of(asked, quick, seeds)
     named = {subject.name: subject.written}
     try:
-        trial = Trial(
-            asked, named, on, quick, first, looks, runs, chosen, {}, {}, _reasons(chosen, kind)
-        )
+        what = (asked, named, on, quick, first, looks, runs, chosen)
+        trial = Trial(*what, reasons=_reasons(chosen, kind))
         trial.run(part(progress, 0.0, 1 - PROOFS))
     finally:
         if opened is not store:
@@ -418,10 +407,8 @@ def _warnings(trial: Trial, subject: Subject) -> list[str]:
         scenario = next(iter(networks.values())).scenario
         if subject.written is None and subject.name not in BACKENDS[block.on].algorithms:
             scenario = scenario.with_algorithm(subject.name)
-        for warning in [
-            *scenario.warnings,
-            *caveats(scenario, block.on, libraries([subject.written])),
-        ]:
+        told = caveats(scenario, block.on, libraries([subject.written]))
+        for warning in [*scenario.warnings, *told]:
             found.setdefault(warning, {})[name] = None
     for warning, names in trial.warnings.items():
         found.setdefault(warning, {}).update(dict.fromkeys(names))
@@ -444,24 +431,11 @@ def family_of(subject: Subject, given: str | None = None) -> str | None:
 
 def _reasons(items: Mapping[str, Item], family: str | None) -> dict[str, str]:
     """Why items cannot be tested, by name."""
-    known = [rule["name"] for rule in rules()]
-    workloads = workloads_of(schema())
     found = {}
     for name, item in items.items():
-        lack = item.not_tested
-        if reason := lack.text if lack else unmet(item, known, workloads):
-            found[name] = reason
+        if item.not_tested:
+            found[name] = item.not_tested.text
         elif item.family and family not in item.family:
             kinds = " and ".join(item.family)
             found[name] = f"is about {kinds} (--family says what a controller implements)"
     return found
-
-
-def workloads_of(text: str) -> list[str]:
-    """The workloads of the JSON Schema of scenarios.
-
-    >>> workloads_of(schema())[:2]
-    ['bulk', 'file']
-    """
-    kinds = json.loads(text)["$defs"]["Workload"]["oneOf"]
-    return [name for kind in kinds for name in (kind.get("required") or [kind.get("const")])]

@@ -80,9 +80,8 @@ def html(outcome: Outcome, files: Sequence[str] = (), figure: str = "") -> str:
         again[name.removesuffix(".toml")] = counterexample.again_command(outcome.subject, place)
     groups: dict[str, list[Answer]] = {}
     for one in outcome.answers:
-        groups.setdefault(
-            SECTIONS.get(one.item.section.partition(".")[0], SECTIONS[""]), []
-        ).append(one)
+        heading = SECTIONS.get(one.item.section.partition(".")[0], SECTIONS[""])
+        groups.setdefault(heading, []).append(one)
     return render(
         "report.html.j2",
         outcome=outcome,

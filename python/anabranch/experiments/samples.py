@@ -44,8 +44,6 @@ def timed(drawing: Time, result: Result) -> pd.DataFrame:
     table, _, column = drawing.column.partition(".")
     samples = result.tables()[table]
     chosen = samples[samples["flow"] == drawing.flow]
-    if drawing.path is not None:
-        chosen = chosen[chosen["path"] == drawing.path]
     chosen = chosen[chosen["time_s"].between(drawing.from_s, drawing.to_s, inclusive="right")]
     found = over_time(chosen, column, drawing.bin_s)
     return found.rename("value").rename_axis("time_s").reset_index()

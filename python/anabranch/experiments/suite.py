@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from anabranch.conversion.described import Delays, Steps, Walk, csv, mahimahi
 from anabranch.experiments.drawings import Drawing
-from anabranch.experiments.lack import Lack
 from anabranch.quantities import QUANTITIES
 from anabranch.sweeps import space
 from anabranch.typed_toml import REST, Placed, Some, Tag, Values, Where, check_call
@@ -32,6 +31,18 @@ class Source:
     """Part of it that was read, such as "abstract" or "section 2"."""
     takes: str
     """Content that the suite takes from it."""
+
+
+@dataclass(frozen=True)
+class Lack:
+    """A sentence about what is missing, and what would end it, of which a test says if it is true:
+    a key that scenarios do not have, such as `links.*.fading`, a rule that the table does not have,
+    or a key that scenarios have and that is left out here."""
+
+    text: str
+    key: str | None = None
+    rule: str | None = None
+    left_out: str | None = None
 
 
 @dataclass(frozen=True)
@@ -81,8 +92,6 @@ class Measure(Taken):
     multiples of it."""
     digits: int = 2
     """Decimals in tables."""
-    in_table: bool = True
-    """Whether it is in the table, or only in the figure."""
 
 
 @dataclass(frozen=True)
@@ -102,27 +111,28 @@ class Bound(Placed):
 
     def validate(self, where: Where) -> None:
         """Test that there is a bound."""
-        given = (self.at_least, self.at_most, self.at_least_of, self.at_most_of)
-        if given == (None, None, None, None):
+        if not self.sides:
             raise where.at("at_least").error("missing: a bound needs at_least, at_most or both")
+
+    @property
+    def sides(self) -> list[tuple[int, float | None, float | None]]:
+        """Sides: 1 from below or -1 from above, multiple of the reference, number."""
+        both = [(1, self.at_least_of, self.at_least), (-1, self.at_most_of, self.at_most)]
+        return [side for side in both if side[1:] != (None, None)]
 
     @property
     def is_relative(self) -> bool:
         """Whether it depends on a reference."""
-        return self.at_least_of is not None or self.at_most_of is not None
+        return any(factor is not None for _, factor, _ in self.sides)
 
     @property
     def in_words(self) -> str:
         """The bound as it is set, such as "at most 1.25 x the reference's, or 5"."""
-        sides = (
-            ("at least", self.at_least_of, self.at_least),
-            ("at most", self.at_most_of, self.at_most),
-        )
         found = []
-        for side, relative, plain in sides:
-            parts = [] if relative is None else [f"{relative:g} x the reference's"]
+        for sign, factor, plain in self.sides:
+            parts = [] if factor is None else [f"{factor:g} x the reference's"]
             parts += [] if plain is None else [f"{plain:g}"]
-            found += [f"{side} {', or '.join(parts)}"] if parts else []
+            found.append(f"{'at least' if sign > 0 else 'at most'} {', or '.join(parts)}")
         return " and ".join(found)
 
 
@@ -171,16 +181,6 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Needs:
-    """Parts that have to exist before an item can be tested."""
-
-    rule: str | None = None
-    """A rule of the table."""
-    workload: str | None = None
-    """A workload of scenarios."""
-
-
-@dataclass(frozen=True)
 class Item(Placed):
     """A question with bounds, which gets a verdict."""
 
@@ -207,7 +207,6 @@ class Item(Placed):
     bounds: tuple[Bound, ...] = ()
     per: Literal["item", "case"] = "item"
     """Whether there is one verdict, or one for each case."""
-    needs: Needs = field(default_factory=Needs)
     check: Literal["proof", "operations"] | None = None
     """A check that is no run."""
     requirement: str | None = None

@@ -12,7 +12,6 @@ from anabranch.experiments.networks import (
     check_names,
     draw,
     sampled_case,
-    without_failing,
 )
 from anabranch.experiments.numbers import NOT_TESTED, Answer, Number
 from anabranch.experiments.runs import Runs
@@ -78,11 +77,8 @@ class Trial:
             if not item.runs or name in self.reasons:
                 continue
             block = self.suite.block(name, self.on)
-            try:
-                if block.name not in self.blocks:
-                    self.blocks[block.name] = block, self._networks(block)
-            except ScenarioError as error:
-                self.reasons[name] = without_failing(item, error)
+            if block.name not in self.blocks:
+                self.blocks[block.name] = block, self._networks(block)
 
     def _networks(self, block: Block) -> dict[str, Network]:
         found = {

@@ -21,15 +21,15 @@ class Column:
     digits: int
 
 
-def columns(block: Block, on: str, defined: Sequence[str]) -> Iterator[Column]:
+def columns(block: Block) -> Iterator[Column]:
     """The columns of the table: a measure in each of its cases, which are named if several.
 
     A case that the backend does not have is left out.
     """
     for name, one in block.measures.items():
         cases = one.cases or tuple(block.cases)
-        for case in cases if one.in_table else ():
-            if on in (block.cases[case].on or defined):
+        for case in cases:
+            if block.on in (block.cases[case].on or [block.on]):
                 label = block.cases[case].label or case
                 title = one.label if len(cases) == 1 else f"{one.label}, {label}"
                 yield Column(name, case, title, one.digits)

@@ -272,19 +272,9 @@ class ByStatement:
     """The statement's place in the paper."""
 
 
-@dataclass(frozen=True)
-class ByHand:
-    """Nothing is compared: the claim needs human judgement."""
-
-    kind: ClassVar = "text"
-    note: str = ""
-
-
 Comparison: TypeAlias = Order | Ratio | Range | Close | Closer | Levels | Interval
 """A check of numbers."""
-Words: TypeAlias = ByStatement | ByHand
-"""A check without numbers."""
-Check = Annotated[Comparison | Words, Tag("type")]
+Check = Annotated[Comparison | ByStatement, Tag("type")]
 
 
 def needed(check: Comparison, known: Known) -> list[tuple[str, Case]]:

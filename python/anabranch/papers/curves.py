@@ -70,16 +70,11 @@ class Drawing:
         return replace(self, curves=[*self.curves, *new])
 
 
-def drawn(figure: Series | Tail, result: Result, cases: Sequence[Case]) -> Drawing:
-    """A figure drawn from whole runs."""
+def drawn(figure: Series | Tail, result: Result, case: Case) -> Drawing:
+    """A figure drawn from the whole runs of a case, to be joined with those of others."""
     if isinstance(figure, Series):
-        curves = [curve for case in cases for curve in _series(figure, result, case)]
-        return Drawing(figure.title, "time (s)", figure.y, curves)
-    curves = []
-    for case in cases:
-        with_alone = all(curve.panel != case.setting for curve in curves)
-        curves += _tail(figure, result, case, with_alone)
-    return Drawing(figure.title, figure.x, figure.y, curves, log="xy")
+        return Drawing(figure.title, "time (s)", figure.y, [*_series(figure, result, case)])
+    return Drawing(figure.title, figure.x, figure.y, [*_tail(figure, result, case)], log="xy")
 
 
 def _series(figure: Series, result: Result, case: Case) -> Iterator[Curve]:
@@ -109,7 +104,7 @@ def _over_time(
     return _round(mean.index), _round(mean)
 
 
-def _tail(figure: Tail, result: Result, case: Case, with_alone: bool) -> Iterator[Curve]:
+def _tail(figure: Tail, result: Result, case: Case) -> Iterator[Curve]:
     """The share of transfers that last x s or longer, on log axes, over all seeds.
 
     With `low_s` and `high_s` the line fitted between them is added, with its slope; with
@@ -119,7 +114,7 @@ def _tail(figure: Tail, result: Result, case: Case, with_alone: bool) -> Iterato
     transfers = rows(result.transfers, case=case, flow=figure.flow)
     ordered = np.sort(transfers["duration_s"].to_numpy())
     x = np.geomspace(ordered[0], ordered[-1], TAIL_POINTS)
-    if figure.rate_mbps is not None and with_alone:
+    if figure.rate_mbps is not None:
         alone = np.sort(8e-6 * transfers["bytes"].to_numpy() / figure.rate_mbps)
         at = np.geomspace(alone[0], alone[-1], TAIL_POINTS)
         yield Curve("alone", "", _round(at), _round(ccdf(alone, at)), panel=panel)

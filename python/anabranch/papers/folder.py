@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from anabranch.papers.case import Case
-from anabranch.papers.checks import Check, Known, Missing, Words, needed
+from anabranch.papers.checks import ByStatement, Check, Known, Missing, needed
 from anabranch.papers.figures import Bars, Series, Sweep, Tail
 from anabranch.papers.suite import Item, Paper, repeated
 from anabranch.scenario import ScenarioError, expected_one_of
@@ -119,7 +119,7 @@ def _check_numbers(item: Item, paper: Paper) -> Known:
 
 def _check_claim(check: Check, where: Where, known: Known, computed: list[str]) -> None:
     """Test that a claim's check names numbers; theory may be of one of the kinds `computed`."""
-    if isinstance(check, Words):
+    if isinstance(check, ByStatement):
         return
     try:
         for metric, case in needed(check, known):

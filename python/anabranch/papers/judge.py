@@ -10,7 +10,6 @@ import pandas as pd
 from anabranch.experiments import decision
 from anabranch.experiments.decision import Array, Looks, Margin, Parts
 from anabranch.papers.checks import (
-    ByHand,
     ByStatement,
     Closer,
     Comparison,
@@ -114,7 +113,7 @@ class Verdict(StrEnum):
     NOT_COMPARABLE = "not comparable"
     """A number that the check needs was not measured or not printed."""
     HUMAN = "needs human judgement"
-    """The claim has no numerical check."""
+    """The claim rests on a statement that no machine can test."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ class Claim:
     """The reason for the width of the check's band."""
     verdict: Verdict
     because: str
-    """The numbers compared; for a claim without a check, its note."""
+    """The numbers compared."""
     reason: str = ""
     """Why the claim is not reproduced, found by experiment."""
     own: bool = False
@@ -156,9 +155,7 @@ def judge(
     without it no claim is undecided. Raises `ScenarioError` for a statement that does not exist.
     """
     check, reason, seeds = stated.check, stated.not_reproduced, None
-    if isinstance(check, ByHand):
-        verdict, because = Verdict.HUMAN, check.note
-    elif isinstance(check, ByStatement):
+    if isinstance(check, ByStatement):
         verdict, because = _by_statement(check.place, statements)
     else:
         try:

@@ -148,8 +148,7 @@ def measure_all(
         if len(found) == len(one.seeds):
             whole = _joined([found[seed] for seed in one.seeds])
             for place, figure in one.figures:
-                drawing = curves.drawn(figure, whole, [one.case])
-                drawings.setdefault(place, {})[number] = drawing
+                drawings.setdefault(place, {})[number] = curves.drawn(figure, whole, one.case)
             del results[id(cell)]
 
     runs = Runs(open_store(store), jobs, strict=True)

@@ -12,7 +12,7 @@ import anabranch
 from anabranch._core import Run, Scenario
 from anabranch.extras.ui import live
 from anabranch.extras.ui.asked import Asked
-from extras.ui.server import ENDLESS, Server, events, read_until
+from extras.ui.conftest import ENDLESS, Server, events, read_until
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SHORT = {"measure.duration_s": "12", "measure.warmup_s": "4"}

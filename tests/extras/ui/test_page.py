@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from anabranch.extras.ui.opened import open_path
-from extras.ui.server import TOKEN, Server
+from extras.ui.conftest import TOKEN, Server
 from gateway.browser import Browser
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -9,7 +9,7 @@ import anabranch
 from anabranch.extras.ui.opened import open_path
 from anabranch.extras.ui.qlog import read, view
 from anabranch.scenario import ScenarioError
-from extras.ui.server import client_of
+from extras.ui.conftest import client_of
 
 ROOT = Path(__file__).parents[3]
 

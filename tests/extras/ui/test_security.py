@@ -3,7 +3,7 @@
 import pytest
 from starlette.testclient import TestClient
 
-from extras.ui.server import PORT, TOKEN
+from extras.ui.conftest import PORT, TOKEN
 
 ADDRESS = f"http://127.0.0.1:{PORT}"
 RUN = {

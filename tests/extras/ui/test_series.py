@@ -1,12 +1,17 @@
-"""Lines of charts: the samples of the tables, thinned, users of many alike as their mean."""
+"""Lines of charts: the samples of the tables, thinned, users of many alike as their mean; and their
+colours: visible on both grounds, and flows that are not confused, in any vision."""
 
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import anabranch
+from anabranch.extras.ui.palette import FLOWS, GROUNDS, contrast, palette
 from anabranch.extras.ui.series import POINTS, Thinner, groups, plan
+from anabranch.figures.style import APART, apart, seen
 
 ROOT = Path(__file__).parents[3]
 
@@ -78,3 +83,31 @@ def extend(found: dict, points: dict) -> None:
         lines = found.setdefault(name, [[] for _ in columns])
         for line, column in zip(lines, columns, strict=True):
             line.extend(column)
+
+
+STYLE = (
+    Path(__file__).parents[3] / "python" / "anabranch" / "extras" / "ui" / "static" / "style.css"
+)
+
+
+@pytest.mark.parametrize("scheme", GROUNDS)
+def test_every_line_stands_out_from_its_ground(scheme: str):
+    colours: dict[str, Any] = palette()[scheme]
+    assert f"--card: {GROUNDS[scheme]}" in STYLE.read_text()
+    for colour in [*colours["rules"].values(), *colours["flows"], *colours["others"]]:
+        assert contrast(colour, GROUNDS[scheme]) >= 3  # WCAG 2.2, 1.4.11
+
+
+@pytest.mark.parametrize("scheme", GROUNDS)
+def test_the_flows_of_a_scenario_are_not_confused(scheme: str):
+    colours: dict[str, Any] = palette()[scheme]
+    flows = [seen(colour) for colour in colours["flows"]]
+    assert len(flows) == len(FLOWS)
+    for one, other in combinations(flows, 2):
+        assert apart(one, other) >= APART
+
+
+def test_a_colour_that_stands_out_is_that_of_the_figures():
+    colours: dict[str, Any] = palette()["light"]
+    assert colours["rules"]["lia"] == "#e75b44"
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)

@@ -17,8 +17,7 @@ from anabranch.theory.optimum import maximise
 from anabranch.theory.optimum.maximise import AlphaFair, Solution, certified, solve
 from anabranch.theory.optimum.optimum import optima, ranges
 from conftest import Anabranch
-from theory.optimum.conic import conic
-from theory.optimum.problems import TWO_LINKS, networks, problem
+from theory.optimum.problems import TWO_LINKS, conic, networks, problem
 
 LOG = AlphaFair(1)
 

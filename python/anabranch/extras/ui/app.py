@@ -22,8 +22,7 @@ from starlette.types import Send
 
 from anabranch._core import VERSION
 from anabranch.extras.ui import qlog
-from anabranch.extras.ui.asked import BACKENDS_OF_PAGE, asked, scenario_of
-from anabranch.extras.ui.export import archive
+from anabranch.extras.ui.asked import BACKENDS_OF_PAGE, archive, asked, scenario_of
 from anabranch.extras.ui.gallery import gallery, item
 from anabranch.extras.ui.live import Busy, Message, Pool, described, events
 from anabranch.extras.ui.opened import Opened, replayed

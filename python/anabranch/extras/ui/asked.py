@@ -1,13 +1,18 @@
-"""Requests of the page, checked: a scenario with changed values, rules, seed and backend."""
+"""Requests of the page, checked: a scenario with changed values, rules, seed and backend; and the
+directory of one, as a ZIP file."""
 
+import io
+import tempfile
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
-from anabranch._core import algorithm
+from anabranch._core import Cancelled, algorithm
 from anabranch.extras.ui.gallery import item
-from anabranch.runner import BACKENDS
+from anabranch.runner import BACKENDS, run
 from anabranch.scenario import Scenario, ScenarioError, named
 
 BACKENDS_OF_PAGE = [name for name, backend in BACKENDS.items() if not backend.real_time]
@@ -72,3 +77,26 @@ def asked(document: Mapping[str, Any], folder: Path) -> Asked:
     if scenario.algorithm is None:
         return Asked(scenario, [None], seed, on)
     return Asked(scenario, [algorithm(rule or scenario.algorithm) for rule in rules], seed, on)
+
+
+def archive(asked: Asked, stop: threading.Event) -> bytes:
+    """Run once more, which gives the same bits, and pack what `anabranch run --out` would write.
+
+    Raises `Cancelled` soon after `stop` is set, and as `run` does.
+    """
+    from anabranch.figures import result as figures  # slow to load
+
+    def watch(_: float) -> None:
+        if stop.is_set():
+            raise Cancelled("the run was cancelled")
+
+    rules = None if asked.rules == [None] else [rule or "" for rule in asked.rules]
+    result = run(asked.scenario, rules, [asked.seed], on=asked.on, jobs=1, progress=watch)
+    content = io.BytesIO()
+    with tempfile.TemporaryDirectory() as folder:
+        result.write(Path(folder))
+        figures.write(result, Path(folder))
+        with ZipFile(content, "w", ZIP_DEFLATED) as packed:
+            for file in sorted(Path(folder).iterdir()):
+                packed.write(file, f"anabranch/{file.name}")
+    return content.getvalue()
