@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::harness::*;
 use super::link;
@@ -45,8 +46,9 @@ fn requests_of_clients_that_have_left_give_their_places_back() {
         let near = format!("forwards = [{{ listen = \"127.0.0.1:0\", to = \"{silent}\" }}]");
         let pair = Pair::near_with(carrier, &near).await;
         pair.echoes(echo().await, "a tunnel").await;
-        let mut requests = JoinSet::new();
+        let (mut requests, leave) = (JoinSet::new(), CancellationToken::new());
         for i in 0..60 {
+            let leave = leave.clone();
             let service = if i % 3 == 0 { "forwards[0]" } else { "socks" };
             let mut socket = pair.dial(service).await;
             requests.spawn(async move {
@@ -58,7 +60,7 @@ fn requests_of_clients_that_have_left_give_their_places_back() {
                     socket.write_all(&head).await.expect("sent");
                     socket.read_exact(&mut [0; 2]).await.expect("a method");
                 }
-                sleep(Duration::from_millis(500)).await;
+                leave.cancelled().await;
                 // A client of SOCKS may also leave without a reset.
                 if i % 3 < 2 {
                     reset(&socket);
@@ -66,6 +68,7 @@ fn requests_of_clients_that_have_left_give_their_places_back() {
             });
         }
         until("far connects", async || pair.far().active() >= 60).await;
+        leave.cancel();
         while requests.join_next().await.is_some() {}
         free(&pair).await;
         assert_eq!(pair.near_counters.refused_left.value(), 60);
