@@ -12,7 +12,7 @@ from repository.printed import ROOT, Command, Workspace, blocks, commands
 from repository.session import Session, masked
 
 PAGE = ROOT / "docs/how-to/gateway.md"
-PROGRAMS = ("anabranch-gateway", "curl", "dig", "ip", "openssl")
+PROGRAMS = ("anabranch-gateway", "curl", "dig", "ip", "nft", "openssl")
 
 INTERNET = r"""
 import http.server, socket, ssl, threading
@@ -39,8 +39,9 @@ pages.serve_forever()
 """The resolver of `init far`, and https://example.org/."""
 
 NETWORK = """
-mkdir -p /run/netns near far && mount -t tmpfs tmpfs /run/netns
+mkdir -p /run/netns near far pc && mount -t tmpfs tmpfs /run/netns
 echo 10.3.0.2 gateway.example.org >hosts && mount --bind hosts /etc/hosts
+echo nameserver 192.168.1.1 >resolv.conf && mount --bind resolv.conf /etc/resolv.conf
 sysctl -qw net.ipv4.ip_forward=1
 ip address add 9.9.9.9/32 dev lo && ip address add 93.184.215.14/32 dev lo
 ip netns add near && ip netns add far
@@ -51,11 +52,15 @@ link() {
     ip -n $1 route add default via 10.$3.0.1 metric $3
 }
 link near eth0 1 && link near wwan0 2 && link far eth0 3
+ip netns add pc && ip -n pc link add eth0 type veth peer name lan0 netns near
+ip -n near address add 192.168.1.1/24 dev lan0 && ip -n near link set lan0 up
+ip -n pc address add 192.168.1.2/24 dev eth0 && ip -n pc link set eth0 up
+ip -n pc route add default via 192.168.1.1
 openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 1 \\
     -subj /CN=example.org -addext subjectAltName=DNS:example.org
 export CURL_CA_BUNDLE=$PWD/cert.pem
 """
-"""The hosts `near` and `far`, each with a folder, and the internet, which is this host."""
+"""The hosts `near`, `far` and `pc`, in near's LAN, and the internet, which is this host."""
 
 
 @pytest.fixture
@@ -69,6 +74,7 @@ def workspace(tmp_path: Path) -> Workspace:
         message = f"two hosts can't be made here: no {', no '.join(lacks)}"
         assert "ANABRANCH_REQUIRE_KERNEL" not in os.environ, message
         pytest.skip(message)
+    (tmp_path / "internet.py").write_text(INTERNET)
     return workspace
 
 
@@ -79,34 +85,59 @@ def printed_command(output: list[str], as_on_the_page: str) -> str:
     return found
 
 
-@pytest.mark.slow
-def test_the_commands_of_the_how_to_load_a_page_over_two_links(workspace: Workspace) -> None:
-    known = [it for block in blocks(PAGE) if block.as_root for it in commands(block)]
-    [first, for_far, for_near, check] = [it.text for it in known if "anabranch-gateway" in it.text]
-    [both] = [block for block in blocks(PAGE) if block.lines[0].startswith("far$ ")]
-    (workspace.directory / "internet.py").write_text(INTERNET)
-    with Session(workspace) as session:
+class Hosts:
+    """The hosts, on which the page is followed until both gateways run."""
 
-        def on(host: str, command: str, lines: str = "") -> list[str]:
-            inside = shlex.quote(f"cd {host}; exec {command}")
-            job = " &" if lines else ""
-            return session.enter(Command(f"ip netns exec {host} sh -c {inside}{job}", [lines]))
-
+    def __init__(self, session: Session, options: str = "") -> None:
+        self.session = session
+        known = [it.text for block in blocks(PAGE) if block.as_root for it in commands(block)]
+        first, for_far, for_near, check = (it for it in known if "anabranch-gateway" in it)
         session.enter(Command(NETWORK, []))
         session.enter(Command("python internet.py &", ["serves"]))
-        for_far = printed_command(on("near", first), for_far)
-        for_near = printed_command(on("far", for_far), for_near)
-        assert "    # " not in "\n".join(on("near", for_near)), "a link without an address"
-        on("near", check)
-        outputs = []
-        for line in both.lines:
+        for_far = printed_command(self.on("near", first), for_far)
+        for_near = printed_command(self.on("far", for_far), for_near)
+        self.printed = "\n".join(self.on("near", for_near + options))
+        assert "    # " not in self.printed, "a link without an address"
+        self.on("near", check)
+        [both] = (block.lines for block in blocks(PAGE) if block.lines[0].startswith("far$ "))
+        self.left = []
+        for line in both:
             host, command = re.split("[$#] ", line, maxsplit=1)
-            if " status " in command:  # of the last second
-                session.enter(Command("sleep 2", []))
-            starts = command == f"anabranch-gateway {host} {host}.toml"
-            outputs.append(on(host, command, f"{host} started with" if starts else ""))
-    _, _, _, page, answer, status = ("\n".join(output) for output in outputs)
+            if command == f"anabranch-gateway {host} {host}.toml":
+                self.on(host, command, f"{host} started with")
+            elif command == "sh near.routes":
+                self.on(host, command)
+            else:
+                self.left.append((host, command))
+
+    def on(self, host: str, command: str, line: str = "") -> list[str]:
+        """Output of a command in the host's folder, or the line that one in the background has."""
+        inside = shlex.quote(f"cd {host}; exec {command}")
+        job = " &" if line else ""
+        return self.session.enter(Command(f"ip netns exec {host} sh -c {inside}{job}", [line]))
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_how_to_load_a_page_over_two_links(workspace: Workspace) -> None:
+    with Session(workspace) as session:
+        hosts = Hosts(session)
+        page, answer = ("\n".join(hosts.on(*command)) for command in hosts.left[:2])
+        session.enter(Command("sleep 2", []))  # the status is of the last second
+        [status] = (hosts.on(*command) for command in hosts.left[2:])
     assert "internet.py" in page
     assert "93.184.215.14" in answer
-    paths = [line.split() for line in status.splitlines() if "10." in line]
-    assert {("fibre", "up"), ("lte", "up")} == {(path[0], path[1]) for path in paths}, status
+    paths = {tuple(line.split()[:2]) for line in status if "10." in line}
+    assert paths == {("fibre", "up"), ("lte", "up")}, status
+
+
+@pytest.mark.slow
+def test_another_machine_of_a_network_that_init_has_prepared_loads_a_page(
+    workspace: Workspace,
+) -> None:
+    with Session(workspace) as session:
+        hosts = Hosts(session, " --lan 192.168.1.1/24")
+        table = hosts.printed[hosts.printed.index("    table ") :]
+        (workspace.directory / "near" / "table").write_text(table)
+        hosts.on("near", "nft -f table")
+        page = hosts.on("pc", "curl --silent --show-error https://example.org/")
+    assert "internet.py" in "\n".join(page)
