@@ -215,8 +215,8 @@ impl Carried for Handle {
         self.0.send_datagram(client, datagram)
     }
 
-    fn datagram_room(&self, client: u64) -> DatagramRoom {
-        self.0.datagram_room(client)
+    fn datagram_room(&self, client: u64, bytes: usize) -> DatagramRoom {
+        self.0.datagram_room(client, bytes)
     }
 
     fn receive_datagram(&self) -> BoxFuture<'_, Result<Bytes, Closed>> {

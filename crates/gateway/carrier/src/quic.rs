@@ -183,7 +183,10 @@ impl Carried for Inner {
         Ok(())
     }
 
-    fn datagram_room(&self, client: u64) -> DatagramRoom {
+    fn datagram_room(&self, client: u64, bytes: usize) -> DatagramRoom {
+        if bytes > self.connection.largest_datagram() {
+            return DatagramRoom::TooLarge;
+        }
         let waiting = self.connection.datagrams_waiting_bytes();
         let something_waits = !self.connection.controller().is_app_limited();
         self.shares.room(client, waiting, something_waits)

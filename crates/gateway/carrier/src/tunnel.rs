@@ -53,8 +53,8 @@ pub trait Carried: fmt::Debug + Send + Sync {
     /// Sends a datagram of a client. When the send buffer is full the oldest one is discarded.
     fn send_datagram(&self, client: u64, datagram: Bytes) -> Result<(), NotSent>;
 
-    /// Room for a datagram of this client.
-    fn datagram_room(&self, client: u64) -> DatagramRoom;
+    /// Room for a datagram of this client and size.
+    fn datagram_room(&self, client: u64, bytes: usize) -> DatagramRoom;
 
     /// The next datagram from the peer.
     fn receive_datagram(&self) -> BoxFuture<'_, Result<Bytes, Closed>>;

@@ -126,18 +126,21 @@ fn refresh_all(choices: &[Choice]) -> Result<()> {
     Ok(())
 }
 
-/// Unregisters pinned algorithms.
+/// Unregisters pinned algorithms: all that can be, also if another of them fails.
 pub fn unload(names: &[String]) -> Result<()> {
     names
         .iter()
         .try_for_each(|name| Program::named(name).map(drop))?;
+    let mut failed = Vec::new();
     for name in names {
-        unpin(name)?;
-        if stderr().is_terminal() {
-            eprintln!("unregistered {name}");
+        match unpin(name) {
+            Err(error) => failed.push(format!("{error:#}")),
+            Ok(()) if stderr().is_terminal() => eprintln!("unregistered {name}"),
+            Ok(()) => {}
         }
     }
     warn_of_defaults(|name| names.iter().any(|other| other == name));
+    ensure!(failed.is_empty(), "{}", failed.join("; "));
     Ok(())
 }
 

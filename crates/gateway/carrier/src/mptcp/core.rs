@@ -292,8 +292,11 @@ impl Core {
         }
     }
 
-    /// Room for a datagram of this client; the streams wait apart, in the kernel.
-    pub fn datagram_room(&self, client: u64) -> DatagramRoom {
+    /// Room for a datagram of this client and size; the streams wait apart, in the kernel.
+    pub fn datagram_room(&self, client: u64, bytes: usize) -> DatagramRoom {
+        if bytes > LARGEST_DATAGRAM {
+            return DatagramRoom::TooLarge;
+        }
         let waiting = self.sending.lock().bytes;
         match self.shares.room(client, waiting, false) {
             // Datagrams that fit no other tunnel must not compete with streams.

@@ -9,7 +9,7 @@ pub mod udp;
 use std::future::Future;
 use std::io::{self, ErrorKind};
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use anabranch_quic::controller::SharedController;
@@ -79,10 +79,13 @@ impl Connection {
             // The peer accepts datagrams, as this end does.
             SendDatagramError::TooLarge
             | SendDatagramError::UnsupportedByPeer
-            | SendDatagramError::Disabled => {
-                NotSent::TooLarge(self.inner.max_datagram_size().unwrap_or(0))
-            }
+            | SendDatagramError::Disabled => NotSent::TooLarge(self.largest_datagram()),
         })
+    }
+
+    /// Size of the largest datagram, bytes: over the path with the smallest MTU.
+    pub fn largest_datagram(&self) -> usize {
+        self.inner.max_datagram_size().unwrap_or(0)
     }
 
     /// Datagrams that wait to be sent, bytes.
@@ -297,13 +300,38 @@ impl Pieces {
     }
 
     /// The next piece and its position; `None` after the last. A failure is reported once, and an
-    /// end afterwards.
+    /// end afterwards. With `only` a piece further on stays in the library until the one at this
+    /// position has arrived.
     pub fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
+        only: Option<u64>,
+    ) -> Poll<Result<Option<(u64, Bytes)>, Failure>> {
+        let is_further =
+            |first: Option<(u64, Bytes)>| first.zip(only).is_some_and(|((at, _), only)| at > only);
+        if only.is_some() && is_further(ready!(self.poll_read(cx, 0))?) {
+            // Registers the task, which a read that finds data does not. What arrived before that
+            // is looked for again.
+            if let Poll::Ready(reset) = pin!(self.stream.received_reset()).poll(cx) {
+                let code = reset.map_err(|lost| Failure(lost.into()))?;
+                let failure = code.map_or(ReadError::ClosedStream, ReadError::Reset);
+                return Poll::Ready(Err(Failure(failure)));
+            }
+            if is_further(ready!(self.poll_read(cx, 0))?) {
+                return Poll::Pending;
+            }
+        }
+        self.poll_read(cx, usize::MAX)
+    }
+
+    /// The first piece that has arrived, or this much of it; of none its position.
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        most: usize,
     ) -> Poll<Result<Option<(u64, Bytes)>, Failure>> {
         // A new future each time: it registers the task and has no state of its own.
-        let next = pin!(self.stream.read_chunk(usize::MAX)).poll(cx);
+        let next = pin!(self.stream.read_chunk(most)).poll(cx);
         next.map(|next| match next {
             Ok(piece) => Ok(piece.map(|piece| (piece.offset, piece.bytes))),
             Err(error) => Err(Failure(error)),

@@ -5,6 +5,9 @@
 //! beyond 1024 pieces of a stream the library closes the connection (quinn-rs/quinn issue 2809);
 //! and with ordered reads a slow path could delay no more than its stream window, which must
 //! therefore be small. [`Credit`] bounds what waits here.
+//!
+//! While pieces are small they are taken in order: noq-proto 1.4.0 discards data that fills many
+//! holes at once if data beyond them was taken (`Assembler::defragment`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
@@ -28,6 +31,10 @@ const BLOCK: usize = 4 << 10;
 /// Least mean size of the pieces that wait for earlier data when there are most of them, bytes.
 /// Each takes about 100 bytes more.
 const PIECE: usize = 1 << 10;
+
+/// Mean size below which pieces are taken in order, bytes. A datagram with two such pieces of a
+/// stream is half full.
+const SMALL: usize = 512;
 
 /// Number of pieces that wait for earlier data in all streams of a tunnel.
 #[derive(Debug)]
@@ -53,6 +60,8 @@ pub(super) struct Reader {
     credit: Arc<Credit>,
     /// Position up to which the peer may send.
     limit: u64,
+    /// Mean size of the last pieces, bytes.
+    size: usize,
     /// Last report to the windows.
     told: Read,
     /// Ready when the stream is to be reset because it was not read.
@@ -71,6 +80,7 @@ impl Reader {
             stream,
             credit,
             limit: FIRST,
+            size: 0,
             told: Read::default(),
             is_over: false,
             failure: None,
@@ -102,8 +112,16 @@ impl Reader {
 
     /// Takes what has arrived next from the library, as far as possible into `buf`.
     fn poll_arrived(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<()> {
-        match ready!(self.stream.poll_next(cx)) {
+        let only = (self.size < SMALL).then_some(self.order.next);
+        let Poll::Ready(next) = self.stream.poll_next(cx, only) else {
+            if self.order.later.is_empty() {
+                self.size = 0; // what comes next may be small
+            }
+            return Poll::Pending;
+        };
+        match next {
             Ok(Some((at, piece))) => {
+                self.size = (7 * self.size + piece.len()) / 8;
                 if !self.order.add(at, &piece, self.limit, buf) {
                     self.failure = Some(Failure::beyond());
                 }

@@ -18,6 +18,8 @@ pub struct Fate {
     pub loses_up: bool,
     /// Whether datagrams of `far` are lost.
     pub loses_down: bool,
+    /// Whether every other datagram of `near` is lost.
+    pub halves_up: bool,
     /// Delay in each direction.
     pub delay: Duration,
 }
@@ -27,6 +29,7 @@ impl Fate {
     pub const DEAD: Fate = Fate {
         loses_up: true,
         loses_down: true,
+        halves_up: false,
         delay: Duration::ZERO,
     };
 }
@@ -73,6 +76,7 @@ fn fate(fates: &Fates, path: IpAddr) -> Fate {
 async fn forward(socket: Arc<UdpSocket>, far: SocketAddr, fates: Fates) {
     let mut upstreams = HashMap::new();
     let mut buffer = vec![0; 1 << 16];
+    let mut is_even = false;
     loop {
         let (length, from) = socket.recv_from(&mut buffer).await.expect("loopback");
         let (upstream, line) = match upstreams.entry(from) {
@@ -86,7 +90,8 @@ async fn forward(socket: Arc<UdpSocket>, far: SocketAddr, fates: Fates) {
             }
         };
         let fate = fate(&fates, from.ip());
-        if !fate.loses_up {
+        is_even = !is_even;
+        if !(fate.loses_up || fate.halves_up && is_even) {
             let (upstream, datagram) = (upstream.clone(), buffer[..length].to_vec());
             line.send(fate.delay, async move {
                 let _ = upstream.send(&datagram).await; // far may be gone

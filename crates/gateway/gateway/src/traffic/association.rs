@@ -187,6 +187,27 @@ impl Associations {
     }
 }
 
+/// Way of a datagram.
+#[derive(Debug, PartialEq, Eq)]
+enum Way {
+    Route,
+    /// Over the tunnel of the stream beside the route, or in this stream if it is too large.
+    Beside,
+    None,
+}
+
+/// The way of a datagram that the route did not take at once, by the room there and in the tunnel
+/// beside it.
+fn way(of_route: DatagramRoom, of_beside: Option<DatagramRoom>) -> Way {
+    match (of_route, of_beside) {
+        (_, Some(DatagramRoom::Free)) => Way::Beside,
+        (DatagramRoom::Wait, _) => Way::Route,
+        (DatagramRoom::None, _) | (_, Some(DatagramRoom::None)) => Way::None,
+        // Too large for the route, or the route is closed.
+        _ => Way::Beside,
+    }
+}
+
 /// An association, which ends when this is dropped.
 pub struct Association {
     all: Arc<Associations>,
@@ -208,24 +229,23 @@ impl Association {
         let datagram = Datagram::encode(self.number, peer, payload);
         let client = self.client;
         let route = self.all.route(self.number)?;
-        let beside = || self.all.stream_beside(self.number, &route);
-        let is_free = |it: &Arc<Attached>| it.tunnel.datagram_room(client) == DatagramRoom::Free;
-        let tunnel = match route.datagram_room(client) {
-            DatagramRoom::Free | DatagramRoom::Share => route.clone(),
-            room => match beside().filter(is_free) {
-                Some(stream) => stream.tunnel.clone(),
-                None if room == DatagramRoom::Wait => route.clone(),
-                None => {
-                    self.all.counters.dropped_full.increment();
-                    return Some(());
-                }
-            },
-        };
-        if tunnel.send_datagram(client, datagram.clone()).is_ok() {
+        let room = |tunnel: &Tunnel| tunnel.datagram_room(client, datagram.len());
+        let of_route = room(&route);
+        if let DatagramRoom::Free | DatagramRoom::Share = of_route
+            && route.send_datagram(client, datagram.clone()).is_ok()
+        {
             return Some(());
         }
-        let stream = beside()?;
-        match stream.tunnel.send_datagram(client, datagram) {
+        let beside = self.all.stream_beside(self.number, &route);
+        let sent = match way(of_route, beside.as_ref().map(|it| room(&it.tunnel))) {
+            Way::Route => route.send_datagram(client, datagram),
+            Way::Beside => beside.as_ref()?.tunnel.send_datagram(client, datagram),
+            Way::None => {
+                self.all.counters.dropped_full.increment();
+                return Some(());
+            }
+        };
+        match sent {
             Ok(()) => Some(()),
             Err(NotSent::Closed(_)) => None,
             Err(NotSent::TooLarge(_)) => {
@@ -233,7 +253,7 @@ impl Association {
                 peer.put(&mut address);
                 let frame = encode_frame(&[&address, payload])?;
                 self.all.counters.datagrams_in_streams.increment();
-                let mut writer = stream.writer.lock().await;
+                let mut writer = beside.as_ref()?.writer.lock().await;
                 writer.write_all(&frame).await.ok()?;
                 writer.flush().await.ok()
             }
@@ -343,5 +363,37 @@ impl Sender {
     /// Whether the receiver is gone.
     pub fn is_closed(&self) -> bool {
         self.queue.is_closed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_route_cannot_carry_has_no_more_than_its_part_beside_it() {
+        use DatagramRoom::{Free, Share, TooLarge, Wait};
+        let no_room = DatagramRoom::None;
+        for (of_route, of_beside, expected) in [
+            (Wait, Some(Free), Way::Beside),
+            (Wait, Some(Share), Way::Route),
+            (Wait, None, Way::Route),
+            (no_room, Some(Free), Way::Beside),
+            (no_room, Some(Share), Way::None),
+            (no_room, Some(TooLarge), Way::None),
+            (no_room, None, Way::None),
+            (TooLarge, Some(Free), Way::Beside),
+            (TooLarge, Some(Share), Way::Beside),
+            (TooLarge, Some(Wait), Way::Beside),
+            (TooLarge, Some(no_room), Way::None),
+            (TooLarge, Some(TooLarge), Way::Beside),
+            (TooLarge, None, Way::Beside),
+        ] {
+            assert_eq!(
+                way(of_route, of_beside),
+                expected,
+                "{of_route:?}, {of_beside:?}"
+            );
+        }
     }
 }
