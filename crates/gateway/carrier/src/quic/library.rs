@@ -300,16 +300,15 @@ impl Pieces {
     }
 
     /// The next piece and its position; `None` after the last. A failure is reported once, and an
-    /// end afterwards. With `only` a piece further on stays in the library until the one at this
-    /// position has arrived.
+    /// end afterwards. If it `stays`, by its position, it is left in the library until what arrives
+    /// next.
     pub fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
-        only: Option<u64>,
+        stays: impl Fn(u64) -> bool,
     ) -> Poll<Result<Option<(u64, Bytes)>, Failure>> {
-        let is_further =
-            |first: Option<(u64, Bytes)>| first.zip(only).is_some_and(|((at, _), only)| at > only);
-        if only.is_some() && is_further(ready!(self.poll_read(cx, 0))?) {
+        let stays = |first: Option<(u64, Bytes)>| first.is_some_and(|(at, _)| stays(at));
+        if stays(ready!(self.poll_read(cx, 0))?) {
             // Registers the task, which a read that finds data does not. What arrived before that
             // is looked for again.
             if let Poll::Ready(reset) = pin!(self.stream.received_reset()).poll(cx) {
@@ -317,7 +316,7 @@ impl Pieces {
                 let failure = code.map_or(ReadError::ClosedStream, ReadError::Reset);
                 return Poll::Ready(Err(Failure(failure)));
             }
-            if is_further(ready!(self.poll_read(cx, 0))?) {
+            if stays(ready!(self.poll_read(cx, 0))?) {
                 return Poll::Pending;
             }
         }

@@ -6,8 +6,9 @@
 //! and with ordered reads a slow path could delay no more than its stream window, which must
 //! therefore be small. [`Credit`] bounds what waits here.
 //!
-//! While pieces are small they are taken in order: noq-proto 1.4.0 discards data that fills many
-//! holes at once if data beyond them was taken (`Assembler::defragment`).
+//! Beyond a small hole, and while pieces are small, data stays in the library until the hole is
+//! filled: noq-proto 1.4.0 discards what fills many holes at once if data beyond them was taken
+//! (`Assembler::defragment`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
@@ -32,9 +33,8 @@ const BLOCK: usize = 4 << 10;
 /// Each takes about 100 bytes more.
 const PIECE: usize = 1 << 10;
 
-/// Mean size below which pieces are taken in order, bytes. A datagram with two such pieces of a
-/// stream is half full.
-const SMALL: usize = 512;
+/// Size of a hole, or mean size of pieces, below which what is beyond stays in the library, bytes.
+const SMALL: u64 = 256;
 
 /// Number of pieces that wait for earlier data in all streams of a tunnel.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub(super) struct Reader {
     /// Position up to which the peer may send.
     limit: u64,
     /// Mean size of the last pieces, bytes.
-    size: usize,
+    mean: u64,
     /// Last report to the windows.
     told: Read,
     /// Ready when the stream is to be reset because it was not read.
@@ -80,7 +80,7 @@ impl Reader {
             stream,
             credit,
             limit: FIRST,
-            size: 0,
+            mean: SMALL,
             told: Read::default(),
             is_over: false,
             failure: None,
@@ -112,16 +112,11 @@ impl Reader {
 
     /// Takes what has arrived next from the library, as far as possible into `buf`.
     fn poll_arrived(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<()> {
-        let only = (self.size < SMALL).then_some(self.order.next);
-        let Poll::Ready(next) = self.stream.poll_next(cx, only) else {
-            if self.order.later.is_empty() {
-                self.size = 0; // what comes next may be small
-            }
-            return Poll::Pending;
-        };
-        match next {
+        let (next, mean) = (self.order.next, self.mean);
+        let stays = |at| at > next && (mean < SMALL || at - next < SMALL);
+        match ready!(self.stream.poll_next(cx, stays)) {
             Ok(Some((at, piece))) => {
-                self.size = (7 * self.size + piece.len()) / 8;
+                self.mean = (7 * mean + piece.len() as u64) / 8;
                 if !self.order.add(at, &piece, self.limit, buf) {
                     self.failure = Some(Failure::beyond());
                 }
