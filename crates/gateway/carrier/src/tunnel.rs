@@ -156,8 +156,7 @@ pub trait Incoming: AsyncRead + Send + Unpin {
 /// The direction of a stream to the peer.
 pub trait Outgoing: AsyncWrite + Send + Unpin {
     /// Ready when the peer has dropped its reader before the end, or when the tunnel is closed,
-    /// also while nothing is being written. Called only after the end of the stream's reader and
-    /// before shutdown.
+    /// also while nothing is being written. Called only before shutdown.
     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error>;
 
     /// Says whose data this is, which has a part in what the tunnel sends. Without effect where the

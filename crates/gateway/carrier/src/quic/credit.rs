@@ -188,6 +188,11 @@ impl Credit {
         }
     }
 
+    /// Ready when nobody reads the stream any more.
+    pub fn poll_unread(&self, id: u64, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_limit(id, NO_LIMIT - 1, cx).map(drop)
+    }
+
     /// Removes a stream to the peer.
     pub fn close_outgoing(&self, id: u64) {
         self.outgoing.lock().streams.remove(&id);

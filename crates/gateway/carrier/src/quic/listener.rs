@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use tokio::sync::{Mutex, mpsc};
-use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Inner;
 use super::library::{self, Incoming, Server};
@@ -24,7 +24,8 @@ pub struct Listener {
     accepted: Mutex<mpsc::Receiver<(Tunnel, PublicKey)>>,
     handshakes: Arc<Handshakes>,
     identity: Arc<Identity>,
-    accepting: JoinHandle<()>,
+    /// Stops accepting tunnels. The socket is closed with the last of those that were accepted.
+    _stop: DropGuard,
 }
 
 /// State shared by all handshakes.
@@ -61,14 +62,21 @@ impl Listener {
             handshakes: handshakes.clone(),
             accepted: sender,
         };
-        let accepting = tokio::spawn(accept(Arc::new(accepting)));
+        let (stop, stopping) = (CancellationToken::new(), server.clone());
+        let stopped = stop.clone();
+        tokio::spawn(async move {
+            let accepting = accept(Arc::new(accepting));
+            stopped.run_until_cancelled(accepting).await;
+            // In the same task: the library panics at a Retry after this.
+            stopping.stop();
+        });
         Ok(Listener {
             server,
             settings,
             accepted: Mutex::new(accepted),
             handshakes,
             identity: identity.clone(),
-            accepting,
+            _stop: stop.drop_guard(),
         })
     }
 
@@ -92,14 +100,6 @@ impl Listener {
     /// Local address.
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
         self.server.local_addr()
-    }
-}
-
-impl Drop for Listener {
-    /// Stops accepting tunnels. The socket is closed with the last of those that were accepted.
-    fn drop(&mut self) {
-        self.accepting.abort();
-        self.server.stop();
     }
 }
 

@@ -1,14 +1,12 @@
 //! Users' end of a stream to the peer.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::io::AsyncWrite;
-use tokio::time::{Instant, Sleep, sleep};
 
 use super::account::Account;
 use super::credit::Credit;
@@ -16,9 +14,6 @@ use super::library::Sending;
 use super::turns::{Outlet, Turn, Turns};
 use crate::Outgoing;
 use crate::shares::{Kind, Shares};
-
-/// Interval at which an idle writer checks whether the peer has stopped the stream.
-const IDLE_LOOK: Duration = Duration::from_secs(5);
 
 /// A stream that is reset when it is dropped before its end was acknowledged.
 pub(super) struct Writer {
@@ -31,15 +26,8 @@ pub(super) struct Writer {
     shares: Arc<Shares>,
     client: u64,
     is_blocked: bool,
-    state: State,
-}
-
-enum State {
-    Open,
-    /// Idle until the next check whether the stream was stopped.
-    Idle(Pin<Box<Sleep>>),
-    /// Shut down; ready when the peer has acknowledged the end or has stopped the stream.
-    Ended(BoxFuture<'static, io::Result<()>>),
+    /// Once shut down, ready when the peer has acknowledged the end or has stopped the stream.
+    ended: Option<BoxFuture<'static, io::Result<()>>>,
 }
 
 impl Writer {
@@ -60,18 +48,10 @@ impl Writer {
             shares,
             client: 0,
             is_blocked: false,
-            state: State::Open,
+            ended: None,
         }
     }
 
-    /// Fails if the peer has stopped the stream. The library's `SendStream::stopped` would report
-    /// this without checks, but keeps state for each stream that is reset after its call.
-    fn poll_look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.stream.poll_write(cx, &[])
-    }
-}
-
-impl Writer {
     fn poll_written(&mut self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let limit = ready!(self.credit.poll_limit(self.stream.id(), self.written, cx));
         let allowed = usize::try_from(limit - self.written).unwrap_or(usize::MAX);
@@ -88,18 +68,11 @@ impl Writer {
 }
 
 impl Outgoing for Writer {
+    /// Ready with the credit of a reader that is gone. The library's `SendStream::stopped` keeps
+    /// state for each stream that is reset after its call.
     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        if let State::Open = self.state {
-            self.state = State::Idle(Box::pin(sleep(IDLE_LOOK)));
-        }
-        while let State::Idle(look) = &mut self.state {
-            ready!(look.as_mut().poll(cx));
-            look.as_mut().reset(Instant::now() + IDLE_LOOK);
-            if let Poll::Ready(Err(stopped)) = self.poll_look(cx) {
-                return Poll::Ready(stopped);
-            }
-        }
-        Poll::Pending
+        ready!(self.credit.poll_unread(self.stream.id(), cx));
+        Poll::Ready(ErrorKind::ConnectionReset.into())
     }
 
     fn belongs_to(&mut self, client: u64) {
@@ -129,13 +102,14 @@ impl AsyncWrite for Writer {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            if let State::Ended(acknowledged) = &mut self.state {
+            if let Some(acknowledged) = &mut self.ended {
                 return acknowledged.as_mut().poll(cx);
             }
-            if let Poll::Ready(Err(stopped)) = self.poll_look(cx) {
+            // Fails if the peer has stopped the stream.
+            if let Poll::Ready(Err(stopped)) = self.stream.poll_write(cx, &[]) {
                 return Poll::Ready(Err(stopped));
             }
-            self.state = State::Ended(self.stream.finish()?);
+            self.ended = Some(self.stream.finish()?);
         }
     }
 }

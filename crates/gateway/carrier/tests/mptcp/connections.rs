@@ -47,6 +47,15 @@ fn a_connection_that_lacks_a_path_is_used_last_and_is_replaced() {
             timeout(PATIENCE, whole)
                 .await
                 .expect("9 connections over both links");
+            // They wait for their use once far has answered, and then nothing more is sent.
+            let carried = || ip(&format!("-n {near} -s link show v1"));
+            let quiet = async {
+                let mut before = String::new();
+                while std::mem::replace(&mut before, carried()) != carried() {
+                    sleep(3 * PAUSE).await;
+                }
+            };
+            timeout(PATIENCE, quiet).await.expect("8 that wait");
             let all = ports(&near, 2);
             // All but two lose their path over the second link.
             for port in &all[2..] {

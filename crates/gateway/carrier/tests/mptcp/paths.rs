@@ -12,6 +12,7 @@ use anabranch_carrier::Carrier::Mptcp;
 use anabranch_carrier::mptcp::remove_endpoints;
 use anabranch_carrier::{Condition, Far, Listener, Near, Role, Tunnel, connect};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::support::{configs, identities, path};
@@ -21,9 +22,10 @@ pub fn can_run() -> bool {
     let root = rustix::process::geteuid().is_root();
     let multipath = Path::new("/proc/sys/net/mptcp/enabled").exists();
     let ip = Command::new("ip").arg("-V").output().is_ok();
-    let able = root && multipath && ip;
+    let nft = Command::new("nft").arg("-v").output().is_ok();
+    let able = root && multipath && ip && nft;
     if !able {
-        let state = format!("root: {root}, Multipath TCP: {multipath}, iproute2: {ip}");
+        let state = format!("root: {root}, Multipath TCP: {multipath}, iproute2: {ip}, nft: {nft}");
         assert!(
             std::env::var_os("ANABRANCH_REQUIRE_KERNEL").is_none(),
             "{state}"
@@ -340,6 +342,62 @@ fn a_path_that_does_not_open_has_a_reason() {
             set_link(&far, 1, "up");
             until(&tunnel, [Condition::Up, Condition::Up]).await;
             assert_eq!(tunnel.paths()[0].reason, None);
+        },
+    );
+}
+
+/// The second link has no route, leads to the page of a portal, or through a middlebox that takes
+/// away the options of Multipath TCP; when that ends, the path opens.
+#[test]
+fn a_path_over_a_link_that_is_not_whole_has_a_reason() {
+    if !can_run() {
+        return;
+    }
+    let hosts = Hosts::new("whole");
+    let [near, far] = [hosts.near.clone(), hosts.far.clone()];
+    let filter = far.clone();
+    let nft = move |rules: &str| {
+        let nft = ["netns", "exec", &filter, "nft", rules];
+        let done = Command::new("ip").args(nft).status().expect("iproute2");
+        assert!(done.success(), "{rules}");
+    };
+    let unreachable = move |change: &str| {
+        ip(&format!(
+            "-n {near} rule {change} from 10.0.2.1 unreachable"
+        ));
+    };
+    let bind = || async { std::net::TcpListener::bind("0.0.0.0:80").expect("free") };
+    let portal = run_in(&hosts.far, bind).join().expect("no panic");
+    // Nobody answers ARP for far, which the kernel takes for a neighbour where it has no route.
+    set_link(&far, 2, "down");
+    unreachable("add");
+    with_tunnel(
+        &hosts,
+        |_, _| {},
+        move |tunnel| async move {
+            until_reason(&tunnel, 1, "no route to 10.0.9.9 ").await;
+            nft(
+                "table ip portal { chain first { type nat hook prerouting priority dstnat; \
+             iif v2 tcp dport 4433 redirect to :80; }; }",
+            );
+            unreachable("del");
+            set_link(&far, 2, "up");
+            portal.set_nonblocking(true).expect("set");
+            let portal = TcpListener::from_std(portal).expect("a runtime");
+            tokio::spawn(async move {
+                while let Ok((mut client, _)) = portal.accept().await {
+                    let _ = client.read(&mut [0; 2000]).await;
+                    let _ = client.write_all(b"HTTP/1.1 302 Found\r\n\r\n").await;
+                }
+            });
+            until_reason(&tunnel, 1, "another service than far answers there").await;
+            nft(
+                "delete table ip portal; table ip options { chain first { type filter hook prerouting \
+             priority raw; iif v2 reset tcp option mptcp; }; }",
+            );
+            until_reason(&tunnel, 1, "far answers over it, but a middlebox strips").await;
+            nft("delete table ip options");
+            until(&tunnel, [Condition::Up, Condition::Up]).await;
         },
     );
 }

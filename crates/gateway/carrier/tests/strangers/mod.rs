@@ -158,6 +158,34 @@ async fn handshakes_that_fail_at_once_keep_no_tunnel_away() {
     accepting.abort();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn far_stops_accepting_amid_handshakes_and_its_tunnels_go_on() {
+    for _ in 0..20 {
+        let (near, far, _) = identities();
+        let (near_config, far_config) = configs(Carrier::Quic);
+        let listener = Listener::bind(&far_config, &far).await.expect("bound");
+        let (connected, accepted) = tokio::join!(connect(&near_config, &near), listener.accept());
+        let (connected, (accepted, _)) = (connected.expect("far"), accepted.expect("near"));
+        let ends = Arc::new(AtomicBool::new(false));
+        let _end = EndsOnDrop(ends.clone());
+        let attack = {
+            let ends = ends.clone();
+            tokio::task::spawn_blocking(move || attack_by_quic(far_config.listen, 2000, &ends))
+        };
+        // Until Retry is asked for.
+        sleep(Duration::from_millis(100)).await;
+        drop(listener);
+        let begins = async {
+            let mut stream = connected.open().await.expect("open");
+            stream.write_all(b"goes on").await.expect("open");
+            accepted.accept().await.expect("open");
+        };
+        timeout(PATIENCE, begins).await.expect("a stream");
+        ends.store(true, Ordering::Relaxed);
+        attack.await.expect("no panic");
+    }
+}
+
 /// Time that near takes for a tunnel to far, which has just started and is attacked for `ahead`.
 async fn time_to_tunnel(carrier: Carrier, ahead: Duration) -> Option<Duration> {
     let (near, far, key) = identities();
@@ -179,13 +207,14 @@ async fn time_to_tunnel(carrier: Carrier, ahead: Duration) -> Option<Duration> {
             sleep(Duration::from_millis(100)).await;
         }
     };
-    let accepts = async { listener.accept().await.expect("it listens").1 };
+    // A tunnel that far drops is closed.
+    let accepts = async { listener.accept().await.expect("it listens") };
     let both = async { tokio::join!(connects, accepts) };
     let established = timeout(PATIENCE, both).await;
     let took = start.elapsed();
     ends.store(true, Ordering::Relaxed);
     attack.abort();
-    let ((), peer) = established.ok()?;
+    let ((), (_tunnel, peer)) = established.ok()?;
     assert_eq!(peer, key);
     println!("{carrier:?}: a tunnel after {took:?}");
     Some(took)

@@ -129,8 +129,9 @@ pub async fn relay<K: Eq + Hash + Clone + Display>(
     limits: &Limits,
 ) -> io::Result<()> {
     let activity = Activity::new();
-    let direction = |bytes| Direction {
+    let direction = |bytes, to_client| Direction {
         bytes,
+        to_client,
         flow: &permit.flow,
         largest: limits.buffer_bytes.min(MAX_BUFFER),
         activity: &activity,
@@ -139,8 +140,8 @@ pub async fn relay<K: Eq + Hash + Clone + Display>(
     let (from_server, to_server) = server.split();
     let both = async {
         tokio::try_join!(
-            direction(&counters.bytes_up).relay(from_client, to_server),
-            direction(&counters.bytes_down).relay(from_server, to_client),
+            direction(&counters.bytes_up, false).relay(from_client, to_server),
+            direction(&counters.bytes_down, true).relay(from_server, to_client),
         )
     };
     let relayed = tokio::select! {
@@ -218,6 +219,7 @@ impl Activity {
 struct Direction<'a> {
     /// Counter of the relayed bytes.
     bytes: &'a Counter,
+    to_client: bool,
     flow: &'a Flow,
     /// Largest buffer, bytes.
     largest: usize,
@@ -233,9 +235,12 @@ impl Direction<'_> {
     ) -> io::Result<()> {
         let mut buffer = vec![0; FIRST_BUFFER.min(self.largest)];
         loop {
-            // While the other direction is relayed, it notices that the sink's end has failed.
+            // While the other direction is relayed, it notices that the sink's end has failed; but
+            // not that a client has left whose data has all arrived, and waits for the server.
             let sink_failed = async {
-                self.activity.half_closed.cancelled().await;
+                if !self.to_client {
+                    self.activity.half_closed.cancelled().await;
+                }
                 sink.failed().await
             };
             let mut n = tokio::select! {

@@ -4,10 +4,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::harness::*;
 use super::link;
@@ -45,8 +46,9 @@ fn requests_of_clients_that_have_left_give_their_places_back() {
         let near = format!("forwards = [{{ listen = \"127.0.0.1:0\", to = \"{silent}\" }}]");
         let pair = Pair::near_with(carrier, &near).await;
         pair.echoes(echo().await, "a tunnel").await;
-        let mut requests = JoinSet::new();
+        let (mut requests, leave) = (JoinSet::new(), CancellationToken::new());
         for i in 0..60 {
+            let leave = leave.clone();
             let service = if i % 3 == 0 { "forwards[0]" } else { "socks" };
             let mut socket = pair.dial(service).await;
             requests.spawn(async move {
@@ -58,7 +60,7 @@ fn requests_of_clients_that_have_left_give_their_places_back() {
                     socket.write_all(&head).await.expect("sent");
                     socket.read_exact(&mut [0; 2]).await.expect("a method");
                 }
-                sleep(Duration::from_millis(500)).await;
+                leave.cancelled().await;
                 // A client of SOCKS may also leave without a reset.
                 if i % 3 < 2 {
                     reset(&socket);
@@ -66,6 +68,7 @@ fn requests_of_clients_that_have_left_give_their_places_back() {
             });
         }
         until("far connects", async || pair.far().active() >= 60).await;
+        leave.cancel();
         while requests.join_next().await.is_some() {}
         free(&pair).await;
         assert_eq!(pair.near_counters.refused_left.value(), 60);
@@ -130,6 +133,49 @@ fn a_client_that_resets_gives_its_place_back_whatever_the_server_does() {
         clients.iter().for_each(reset);
         drop(clients);
         free(&pair).await;
+        pair.close().await;
+    });
+}
+
+/// Sends until the server's connection takes no more, and what far has read waits for it.
+async fn fill_server(pair: &Pair, socket: &mut TcpStream) {
+    let taken = &pair.far_counters.bytes_up;
+    let mut next = taken.value();
+    while timeout(Duration::from_millis(500), reaches(taken, next))
+        .await
+        .is_ok()
+    {
+        socket.write_all(&[7; 50_000]).await.expect("sent");
+        next += 50_000;
+    }
+}
+
+/// Clients that leave while near writes to them, or far to their server, and nobody reads; some
+/// have ended before, so that nothing more is read from them.
+#[test]
+fn a_client_that_leaves_amid_a_write_gives_everything_back_at_once() {
+    each_carrier(async |carrier| {
+        let pair = Pair::start(carrier).await;
+        let (listener, _) = listen().await;
+        for up in [false, true] {
+            for has_ended in [false, true] {
+                let (mut client, mut server) = pair.ends(&listener).await;
+                match up {
+                    true => fill_server(&pair, &mut client).await,
+                    false => fill(&mut server).await,
+                }
+                if has_ended {
+                    client.shutdown().await.expect("ended");
+                    sleep(Duration::from_millis(500)).await;
+                }
+                reset(&client);
+                drop(client);
+                println!("{carrier}, up: {up}, has ended: {has_ended}");
+                free(&pair).await;
+                let reset = timeout(SOON, server.ready(Interest::ERROR)).await;
+                reset.expect("reset").expect("registered");
+            }
+        }
         pair.close().await;
     });
 }
