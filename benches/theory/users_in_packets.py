@@ -3,9 +3,9 @@
     .venv/bin/python benches/theory/users_in_packets.py [users] [rule,...] [Mbps] [queue]
 
 Each user has two paths at random of one or two of 50 links, as in scale.py, with a capacity of 5
-Mbps a user: with LIA 80 % of the windows are between 6 and 30 packets. A deviation is that of a user's share in the
-simulator, a mean over 260 s of two seeds, from the equilibrium's; that of the seeds is a share's
-with one seed from its share with the other.
+Mbps a user: with LIA 80 % of the windows are between 6 and 30 packets. A deviation is that of a
+user's share in the simulator, a mean over 260 s of two seeds, from the equilibrium's; that of the
+seeds is a share's with one seed from its share with the other.
 """
 
 import sys
