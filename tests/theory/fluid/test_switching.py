@@ -5,13 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import anabranch
 from anabranch.scenario import Scenario, load
 from anabranch.theory.fluid.equilibrium import Equilibrium, equilibrium
-from anabranch.theory.fluid.model import Switching
+from anabranch.theory.fluid.model import Model, Switching
+from anabranch.theory.fluid.newton import Search
 from anabranch.theory.law import Law, States
-from anabranch.theory.network import Network
+from anabranch.theory.network import Network, Queues
 from anabranch.theory.optimum.fixed_points import fixed_point
 
 PAPER = Path(__file__).parents[3] / "papers" / "olia"
@@ -182,3 +184,28 @@ def test_where_the_split_is_open_it_is_that_of_the_integration() -> None:
     assert found.window.reshape(3, 2).std(axis=0) == pytest.approx([0, 0], abs=1e-3)
     result = anabranch.run(scenario, on="fluid")
     assert result.paths["goodput_mbps"].to_numpy() == pytest.approx(found.goodput_mbps, rel=0.01)
+
+
+def test_smooth_bounds_lead_to_the_equilibrium_of_many_users() -> None:
+    dice, links, users = np.random.default_rng(1), 100, 500
+    rows = dice.choice(links, 2 * users)
+    capacity = np.full(links, 20e6 * users / links / 12_000)
+    routes = sparse.csr_array((np.ones(2 * users), (rows, np.arange(2 * users))))
+    asked = Network(
+        links=[f"l{link}" for link in range(links)],
+        capacity=capacity,
+        queues=Queues([None] * links, np.full(links, 300.0), np.zeros(links)),
+        routes=routes,
+        base_rtt=dice.uniform(0.01, 0.12, links)[rows] + 1 / capacity[rows],
+        service=1 / capacity[rows],
+        starts=np.arange(0, 2 * users + 1, 2, dtype=np.int64),
+        algorithms=["olia"] * users,
+        flows=[f"u{user}" for user in range(users)],
+        packet_bits=12_000.0,
+        payload_bits=12_000.0,
+    )
+    smooth, sharp = (Search(Model(asked, settled=True)) for _ in range(2))
+    smooth.centre(1e-9, None)
+    sharp.follow(np.mean, 1e-9, None)
+    assert max(smooth.residual, sharp.residual) <= 1e-9
+    assert smooth.point.loss == pytest.approx(sharp.point.loss, rel=1e-4)

@@ -388,3 +388,12 @@ def test_the_command_reports_invalid_input_in_one_line(
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert message in done.stderr
+
+
+def test_paths_of_many_links_take_few_steps() -> None:
+    # Users of two random stretches of 100 links in a row: 50 steps from prices in proportion to
+    # the room of the links alone.
+    dice = np.random.default_rng(1)
+    ends = [sorted(dice.choice(101, 2, replace=False).tolist()) for _ in range(2000)]
+    asked = problem([100.0] * 100, [list(range(*pair)) for pair in ends], [2] * 1000)
+    assert solve(asked, LOG).iterations <= 30

@@ -36,6 +36,10 @@ SINGULAR = 1e6
 """Norm of the inverse from which a Jacobian counts as singular. Regular ones are below 1000."""
 QUEUE_SPEED = 10.0
 """Speed of queues relative to windows in pseudo-time: real queues follow windows at once."""
+FIRST_SMOOTHING = 1e-2
+"""The product of a bound's room and of the pull towards it, while bounds are smooth."""
+LARGEST_SMOOTH_STEP = 1e7
+"""With larger ones rounding moves windows along splits that are open."""
 LARGEST_EXPONENT = 50.0
 LARGEST_LOG_WINDOW = float(np.log(_core.MAX_WINDOW))
 FIRST_LOSS = 3e-3
@@ -52,12 +56,18 @@ def search(network: Network, tolerance: float = TOLERANCE, tick: Tick | None = N
     """
     model = Model(network, settled=True)
     made = first = Search(model)
-    made.run(tolerance, tick)
+    if model.switches:
+        made.follow(np.mean, tolerance, tick)
+        if made.residual > tolerance:
+            made.centre(tolerance, tick)
+    else:
+        made.run(tolerance, tick)
     if model.switches and not (made.residual <= tolerance and made.isolated()):
         made = Search(Model(network))
         made.follow(np.max, SMOOTH_TOLERANCE, tick)
-        made.use(model)
-        made.run(tolerance, tick)
+        if made.residual <= SMOOTH_TOLERANCE or first.residual > tolerance:
+            made.use(model)
+            made.run(tolerance, tick)
         if made.residual > tolerance >= first.residual:
             made = first  # the split is not open, only nearly so
     if made.residual > tolerance:
@@ -79,7 +89,7 @@ class Search:
         self.first = model.backlogs.knots[:, 0]
         self.unit_beyond = model.backlogs.at_loss(typical_loss(network))
         """Packets beyond the first knot at which the loss probability is typical."""
-        self.steps = 0
+        self.steps, self.smoothing = 0, 0.0
         mark = np.minimum(self.first + np.log(2) * self.scale, 2 * self.scale)
         siblings = np.diff(network.starts)[network.user_of_path]
         backlog, beyond, _ = self._at_mark(mark)
@@ -121,11 +131,7 @@ class Search:
                 tick()
             if self.residual <= tolerance:
                 return
-            moved = self._newton(step)
-            if moved < 0.5:
-                step = min(growth * step, LARGEST_STEP)
-            elif moved >= 1.0:
-                step = max(step / 2, SMALLEST_STEP)
+            step = _next_step(step, growth, self._newton(step), LARGEST_STEP)
             since_best += 1
             gap = float(size(np.abs(self.gap)))
             if gap < 0.9 * best:
@@ -134,6 +140,31 @@ class Search:
                 step, growth, patience = FIRST_STEP, (1 + growth) / 2, 1.5 * patience
                 best, since_best = np.inf, 0
         self.steps = MOST_STEPS
+
+    def centre(self, tolerance: float, tick: Tick | None) -> None:
+        """Step with smooth bounds, `room * -pull = smoothing`, which falls as the gaps do.
+
+        Among many users of OLIA thousands have a path that is nearly as good as the one in use, so
+        without it each step changes where bounds are active.
+        """
+        self._smooth(FIRST_SMOOTHING)
+        step = FIRST_STEP
+        for self.steps in range(MOST_STEPS):
+            if tick:
+                tick()
+            if self.residual <= tolerance:
+                break
+            step = _next_step(step, 3.0, self._newton(step), LARGEST_SMOOTH_STEP)
+            largest = float(np.abs(self.gap).max(initial=0.0))
+            if largest**2 < 4 * self.smoothing and self.smoothing > tolerance**2 / 10:
+                self._smooth(self.smoothing / 10)
+        else:
+            self.steps = MOST_STEPS
+        self._smooth(0.0)
+
+    def _smooth(self, smoothing: float) -> None:
+        self.smoothing = smoothing
+        self._move_to(self.log_window, self.mark)
 
     def isolated(self) -> bool:
         """Whether the Jacobian at the end is regular: inverse iteration finds no null vector."""
@@ -165,10 +196,14 @@ class Search:
         capacity = self.model.network.capacity
         pull = np.concatenate([self.point.drift / self.unit, self.point.excess / capacity])
         room = np.concatenate([log_window, mark / self.scale])
-        self.bound = room < -pull
-        """Where the lower bound is active, instead of the law."""
-        self.gap = np.where(self.bound, -room, pull)
-        self.residual = float(np.abs(self.gap).max(initial=0.0))
+        self.residual = float(np.abs(np.where(room < -pull, -room, pull)).max(initial=0.0))
+        if self.smoothing:
+            distance = np.hypot(room + pull, 2 * np.sqrt(self.smoothing))
+            self.bound = (1 - (room + pull) / distance) / 2
+            self.gap = -(room - pull - distance) / 2
+        else:
+            self.bound = (room < -pull) * 1.0
+            self.gap = np.where(room < -pull, -room, pull)
 
     def _factors(self, step: float) -> Elimination:
         """Factors of the negative Jacobian of the gaps, plus the inverse step on its diagonal.
@@ -184,11 +219,11 @@ class Search:
             )
         )
         rows = sparse.diags_array(
-            np.concatenate([1 / self.unit, 1 / self.model.network.capacity]) * ~self.bound
+            np.concatenate([1 / self.unit, 1 / self.model.network.capacity]) * (1 - self.bound)
         )
         jacobian = rows @ sparse.block_array([list(of_drift), list(of_excess)], format="csr")
         pace = np.repeat([1.0, 1 / QUEUE_SPEED], [len(self.log_window), len(self.mark)])
-        diagonal = np.where(self.bound, 1.0, pace / step)
+        diagonal = self.bound + (1 - self.bound) * pace / step
         matrix = sparse.csr_array(sparse.diags_array(diagonal) - jacobian)
         return Elimination(matrix, self.model.network.starts)
 
@@ -202,6 +237,13 @@ class Search:
         self._move_to(np.clip(log_window, 0, LARGEST_LOG_WINDOW), np.maximum(mark, 0))
         after = np.concatenate([self.log_window, self.mark / self.scale])
         return float(np.abs(after - before).max(initial=0.0))
+
+
+def _next_step(step: float, growth: float, moved: float, largest: float) -> float:
+    """A longer step after one in which states changed little, a shorter one after another."""
+    if moved < 0.5:
+        return min(growth * step, largest)
+    return max(step / 2, SMALLEST_STEP) if moved >= 1.0 else step
 
 
 def typical_loss(network: Network) -> Array:

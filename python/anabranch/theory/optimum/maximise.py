@@ -202,9 +202,11 @@ def interior_point(
     # Start above the floors at half of an equal share of the links.
     x = 0.5 * of_each(np.minimum, to_paths, room / np.maximum(A.sum(axis=1), 1))
     slack = room - A @ x
-    paid = float(np.sum(weight * utility.slope(least + B @ x) * (least + B @ x)))
-    target = 0.5 * paid / (len(x) + len(slack))
-    price, rent = target / slack, target / x
+    # Prices at which no path is cheaper than its user's marginal utility: where paths cross many
+    # links, steps from other prices are short.
+    worth = to_users @ (weight * utility.slope(least + B @ x))
+    price = 2 * np.max(worth / (to_paths @ (1 / slack))) / slack
+    rent = to_paths @ price - worth
     tolerance = DENSE_TOLERANCE if len(slack) <= DENSE_LINKS else TOLERANCE
     shrink, start, best, best_at = 0.3, 0.0, (np.inf, x, price), 0
     for steps in range(MOST_STEPS + 1):
