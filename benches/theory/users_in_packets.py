@@ -20,6 +20,7 @@ from anabranch.theory.network import Network
 LINKS = 50
 QUEUES = {
     "drop_tail": "drop_tail.packets = 300",
+    "drop_tail, jitter 1 ms": "drop_tail.packets = 300",
     "red": "red = { min_packets = 150, mid_packets = 450, max_packets = 900, "
     "mid_probability = 0.02 }",
 }
@@ -36,6 +37,7 @@ algorithm = "reno"
 seeds = {SEEDS}
 measure = {{ duration_s = {DURATION_S}, warmup_s = {WARMUP_S}, sample_ms = 100000 }}
 tcp.header_bytes = 0
+tcp.host_jitter_us = {1000 if "jitter" in queue else 0}
 """
     for link in range(LINKS):
         text += f"""
@@ -76,10 +78,11 @@ def row(asked: anabranch.Scenario, queue: str, rule: str) -> str:
         np.mean(off <= 0.1),
         *np.percentile(of_seeds, [50, 90]),
     ]
-    lost = links["dropped_overflow"].sum() / links["arrived_packets"].sum()
+    dropped = links[["dropped_overflow", "dropped_red"]].to_numpy().sum()
+    lost = dropped / links["arrived_packets"].sum()
     windows = np.percentile(found.window, [10, 50, 90])
     fields = [
-        queue,
+        f'"{queue}"',
         rule,
         str(network.users),
         *(f"{100 * number:.1f}" for number in numbers),
