@@ -131,17 +131,17 @@ pub fn unload(names: &[String]) -> Result<()> {
     names
         .iter()
         .try_for_each(|name| Program::named(name).map(drop))?;
-    let mut failed = Vec::new();
+    let mut done = Ok(());
     for name in names {
         match unpin(name) {
-            Err(error) => failed.push(format!("{error:#}")),
+            Err(error) if done.is_ok() => done = Err(error),
+            Err(error) => eprintln!("anabranch-kernel: {error:#}"),
             Ok(()) if stderr().is_terminal() => eprintln!("unregistered {name}"),
             Ok(()) => {}
         }
     }
     warn_of_defaults(|name| names.iter().any(|other| other == name));
-    ensure!(failed.is_empty(), "{}", failed.join("; "));
-    Ok(())
+    done
 }
 
 /// Names the network namespaces whose default is an algorithm that was unregistered.
