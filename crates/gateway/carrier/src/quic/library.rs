@@ -194,7 +194,13 @@ fn closed(error: ConnectionError) -> Closed {
                 endpoint::GIVE_UP
             )
         }
-        ConnectionError::Reset => "the peer has no such tunnel any more: it was restarted".into(),
+        ConnectionError::Reset => {
+            let given_up = endpoint::GIVE_UP;
+            format!(
+                "the peer has no such tunnel any more: it was restarted, or heard nothing for \
+                 {given_up:?}"
+            )
+        }
         error => printable(error.to_string().as_bytes()),
     })
 }

@@ -66,6 +66,11 @@ impl Near {
         single.chain(forwards).collect()
     }
 
+    /// Whether clients may send datagrams through the tunnels.
+    pub fn carries_udp(&self) -> bool {
+        self.socks.is_some() || self.forwards.iter().any(|it| it.udp)
+    }
+
     /// Removes the services with these keys.
     pub fn remove_services(&mut self, removed: &[Key]) {
         self.socks

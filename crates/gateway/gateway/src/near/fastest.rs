@@ -67,7 +67,7 @@ pub async fn prepare(shared: Arc<Shared>) {
         let main = shared
             .connector(TunnelId::All)
             .and_then(|all| all.established());
-        if let Some(main) = main.filter(|_| shared.config().socks.is_some()) {
+        if let Some(main) = main.filter(|_| shared.config().carries_udp()) {
             FastestPath::new(main).tunnel(&shared);
         }
         sleep(PREPARE).await;

@@ -146,6 +146,7 @@ impl Monitor {
             if lines.count(tokio::time::Instant::now()).is_some() {
                 last.clone_from(reason);
                 let (name, condition) = (&path.name, path.condition);
+                let tunnel = Some(tunnel).filter(|it| !it.is_empty());
                 warn!(tunnel, path = name, "path {condition}: {reason}");
             }
         }
