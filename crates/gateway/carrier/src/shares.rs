@@ -48,8 +48,6 @@ pub(crate) struct Shares(Mutex<State>);
 struct State {
     /// Bytes, and their time, by client and kind.
     had: HashMap<(u64, Kind), (f64, Instant)>,
-    /// Number of streams whose writers wait.
-    blocked: usize,
     /// Time at which no datagram waited last, and whether data of streams did then.
     seen: Option<(Instant, bool)>,
 }
@@ -70,17 +68,7 @@ impl Shares {
         *at = now;
     }
 
-    /// Says that the writer of a stream waits, or waits no more. A stream that gets nothing beside
-    /// datagrams counts, too.
-    pub fn block(&self, is_blocked: bool) {
-        let blocked = &mut self.0.lock().blocked;
-        match is_blocked {
-            true => *blocked += 1,
-            false => *blocked -= 1,
-        }
-    }
-
-    /// Whether a client's streams have carried more than a trickle, or wait.
+    /// Whether a client's streams have carried more than a trickle.
     pub fn has_bulk(&self) -> bool {
         self.0.lock().has_bulk(Instant::now())
     }
@@ -108,9 +96,7 @@ impl Shares {
             };
             counts.then_some(had)
         };
-        let starved = (state.blocked > 0).then_some(BURST as f64);
-        let had = state.had.iter().filter_map(counts);
-        let most = had.chain(starved).reduce(f64::max);
+        let most = state.had.iter().filter_map(counts).reduce(f64::max);
         let own = state.had.get(&own).map_or(0.0, |had| left(*had, now));
         // The more waits, the less a client may have had.
         let queues = (waiting_bytes / BURST).max(1) as f64;
@@ -127,7 +113,7 @@ impl State {
         let is_bulk = |((_, kind), had): (&(u64, Kind), &(f64, Instant))| {
             *kind == Kind::Streams && left(*had, now) >= BURST as f64
         };
-        self.blocked > 0 || self.had.iter().any(is_bulk)
+        self.had.iter().any(is_bulk)
     }
 }
 
@@ -170,21 +156,5 @@ mod tests {
         // e^-12 of 110000 bytes is less than one.
         advance(12 * MEMORY).await;
         assert_eq!(shares.room(1, waits, true), DatagramRoom::Wait);
-    }
-    #[tokio::test(start_paused = true)]
-    async fn a_stream_that_gets_nothing_beside_datagrams_counts_while_it_waits() {
-        let shares = Shares::default();
-        shares.add(1, Kind::Datagrams, 1_000_000);
-        advance(LOOK).await;
-        assert_eq!(shares.room(1, 1, true), DatagramRoom::Free);
-        shares.block(true);
-        assert_eq!(shares.room(1, 1, true), DatagramRoom::None);
-        // Datagrams of a client that has had nothing yet go.
-        assert_eq!(shares.room(2, 1, true), DatagramRoom::Share);
-        // The stream waits for its reader, not for the tunnel.
-        assert_eq!(shares.room(1, 0, false), DatagramRoom::Free);
-        shares.block(false);
-        advance(LOOK).await;
-        assert_eq!(shares.room(1, 1, true), DatagramRoom::Free);
     }
 }

@@ -25,7 +25,6 @@ pub(super) struct Writer {
     account: Arc<Account>,
     shares: Arc<Shares>,
     client: u64,
-    is_blocked: bool,
     /// Once shut down, ready when the peer has acknowledged the end or has stopped the stream.
     ended: Option<BoxFuture<'static, io::Result<()>>>,
 }
@@ -47,7 +46,6 @@ impl Writer {
             account,
             shares,
             client: 0,
-            is_blocked: false,
             ended: None,
         }
     }
@@ -57,13 +55,6 @@ impl Writer {
         let allowed = usize::try_from(limit - self.written).unwrap_or(usize::MAX);
         let buf = &buf[..buf.len().min(allowed)];
         self.turn.poll_write(&mut self.stream, cx, buf)
-    }
-
-    fn set_blocked(&mut self, is_blocked: bool) {
-        if is_blocked != self.is_blocked {
-            self.is_blocked = is_blocked;
-            self.shares.block(is_blocked);
-        }
     }
 }
 
@@ -87,9 +78,7 @@ impl AsyncWrite for Writer {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = this.poll_written(cx, buf);
-        this.set_blocked(written.is_pending());
-        let written = ready!(written)?;
+        let written = ready!(this.poll_written(cx, buf))?;
         this.written += written as u64;
         this.account.accept(written);
         this.shares.add(this.client, Kind::Streams, written);
@@ -116,7 +105,6 @@ impl AsyncWrite for Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.set_blocked(false);
         self.credit.close_outgoing(self.stream.id());
         self.stream.reset();
     }
