@@ -241,6 +241,10 @@ impl Carried for Handle {
         self.0.paths().states()
     }
 
+    fn works(&self) -> bool {
+        self.0.paths().any_open()
+    }
+
     fn turn_off(&self, _: &str) {}
 
     fn unsent_bytes(&self) -> u64 {

@@ -216,6 +216,13 @@ impl Carried for Inner {
         }
     }
 
+    fn works(&self) -> bool {
+        match &self.ends {
+            Ends::Near(paths, _) => paths.lock().any_works(),
+            Ends::Far(followed) => followed.lock().paths.any_works(),
+        }
+    }
+
     fn turn_off(&self, path: &str) {
         if let Ends::Near(paths, _) = &self.ends {
             paths.lock().turn_off(path);

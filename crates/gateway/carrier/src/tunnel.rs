@@ -72,6 +72,9 @@ pub trait Carried: fmt::Debug + Send + Sync {
     /// which they opened.
     fn paths(&self) -> Vec<PathState>;
 
+    /// Whether a path has shown lately that it works, as far as that is known.
+    fn works(&self) -> bool;
+
     /// Turns off a path of `near`. It has no effect on paths of the kernel, which have no caps.
     fn turn_off(&self, path: &str);
 

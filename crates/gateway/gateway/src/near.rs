@@ -204,6 +204,15 @@ impl Shared {
         established.collect()
     }
 
+    /// Whether a tunnel that was started fails, or nothing returns over it.
+    fn is_silent(&self, id: &TunnelId) -> bool {
+        let connector = self.connectors.lock().get(id).cloned();
+        connector.is_some_and(|connector| match connector.established() {
+            Some(tunnel) => !tunnel.works(),
+            None => connector.failure().is_some(),
+        })
+    }
+
     /// Connector of a tunnel, which is started when it is needed first. `None` if there is no such
     /// path.
     fn connector(self: &Arc<Self>, id: TunnelId) -> Option<Arc<Connector>> {

@@ -244,6 +244,12 @@ impl Paths {
         self.entries.iter().map(Entry::state).collect()
     }
 
+    /// Whether a path has shown lately that it works.
+    pub fn any_works(&self) -> bool {
+        let now = now();
+        self.entries.iter().any(|entry| entry.watch.works(now))
+    }
+
     /// Turns a path off.
     pub fn turn_off(&mut self, name: &str) {
         let named = self.entries.iter_mut().filter(|entry| entry.name == name);
@@ -276,9 +282,8 @@ impl Paths {
     /// are to be used no more, and opens those that answer, the fastest first. If none works all
     /// stay open until one answers. Returns the paths that open.
     pub fn watch(&mut self) -> Vec<Opens> {
-        let now = now();
         self.entries.iter_mut().for_each(hear);
-        let any_works = self.entries.iter().any(|entry| entry.watch.works(now));
+        let (now, any_works) = (now(), self.any_works());
         let detour = detour(&self.entries, now);
         let mut opening = Vec::new();
         for entry in &mut self.entries {

@@ -44,12 +44,20 @@ impl FastestPath {
     /// tunnel with the carrier `quic`, while one path alone works, or if the fastest has a limited
     /// rate, because such a limit applies to each tunnel by itself.
     pub fn tunnel(&mut self, shared: &Arc<Shared>) -> Tunnel {
-        let paths = usable(&self.tunnel.paths());
-        self.path = fastest(&paths, self.path.as_deref());
         let config = shared.config();
         let carrier = config.tunnel.carrier;
+        let mut paths = usable(&self.tunnel.paths());
+        let several = paths.len() > 1;
+        // Without data the tunnel of all paths notices a dead path late, and over `mptcp` never one
+        // that carries no UDP.
+        let carries_datagrams =
+            |path: &Usable| !shared.is_silent(&TunnelId::datagrams(carrier, &path.name));
+        if paths.iter().any(carries_datagrams) {
+            paths.retain(carries_datagrams);
+        }
+        self.path = fastest(&paths, self.path.as_deref());
         let serves = |path: &&config::Path| {
-            let has_own = paths.len() > 1 && path.rate_mbps.is_none();
+            let has_own = several && path.rate_mbps.is_none();
             Some(&path.name) == self.path.as_ref() && (has_own || carrier == Carrier::Mptcp)
         };
         let path = config.paths.iter().find(serves);

@@ -1,12 +1,17 @@
 //! UDP associations of SOCKS5.
 
-use std::net::SocketAddr;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_gateway::carrier::{Condition, PathState};
+use anabranch_gateway::carrier::{Condition, PathState, Tunnel};
 use anabranch_gateway::near::{Near, TunnelId};
+use parking_lot::Mutex;
+use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::{AsyncReadExt, copy_bidirectional};
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::harness::*;
@@ -219,15 +224,15 @@ async fn carried_by_one_path(carrier: &str, paths: &str, count: usize) -> u64 {
     sent
 }
 
+const TWO_PATHS: &str = "paths = [
+    { name = \"a\", address = \"127.0.0.2\" },
+    { name = \"b\", address = \"127.0.0.3\" },
+]\n";
 const ONE_PATH: &str = "paths = [{ name = \"a\", address = \"127.0.0.2\" }]\n";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn datagrams_take_one_path_unless_its_rate_is_limited() {
-    let free = "paths = [
-        { name = \"a\", address = \"127.0.0.2\" },
-        { name = \"b\", address = \"127.0.0.3\" },
-    ]\n";
-    assert!(carried_by_one_path("quic", free, 2).await > 150);
+    assert!(carried_by_one_path("quic", TWO_PATHS, 2).await > 150);
     // Both are limited, because chance decides which one is faster.
     let limited = "paths = [
         { name = \"a\", address = \"127.0.0.2\", rate_mbps = 100 },
@@ -283,9 +288,15 @@ async fn an_association_outlives_either_tunnel_of_its_streams() {
     }
 }
 
-/// A relay that carries TCP to `far`, and nothing else.
+/// A relay that carries Multipath TCP to `far`, and nothing else.
 async fn tcp_alone(far: SocketAddr) -> SocketAddr {
-    let (listener, address) = listen().await;
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).expect("a socket");
+    socket.set_nonblocking(true).expect("set");
+    let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+    socket.bind(&loopback.into()).expect("a port");
+    socket.listen(16).expect("listens");
+    let listener = TcpListener::from_std(socket.into()).expect("a socket");
+    let address = listener.local_addr().expect("bound");
     tokio::spawn(async move {
         while let Ok((mut one, _)) = listener.accept().await {
             let mut other = TcpStream::connect(far).await.expect("far listens");
@@ -307,6 +318,82 @@ async fn datagrams_of_the_carrier_mptcp_arrive_where_udp_is_blocked() {
     let ids = pair.near.tunnels().into_iter().map(|(id, _)| id);
     assert_eq!(ids.collect::<Vec<_>>(), [TunnelId::All]);
     pair.close().await;
+}
+
+/// A relay of TCP and UDP to `far`, which loses the datagrams of one address once it is told.
+async fn lossy(far: SocketAddr) -> (SocketAddr, watch::Sender<Option<IpAddr>>) {
+    let address = tcp_alone(far).await;
+    let near = Arc::new(UdpSocket::bind(address).await.expect("the port is free"));
+    let (lost, loses) = watch::channel(None);
+    tokio::spawn(async move {
+        let mut clients = HashMap::new();
+        let mut buffer = [0; 1 << 16];
+        while let Ok((n, from)) = near.recv_from(&mut buffer).await {
+            if !clients.contains_key(&from) {
+                let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+                socket.connect(far).await.expect("connected");
+                let socket = Arc::new(socket);
+                tokio::spawn(send_back(socket.clone(), near.clone(), from));
+                clients.insert(from, socket);
+            }
+            if *loses.borrow() != Some(from.ip()) {
+                let _ = clients[&from].send(&buffer[..n]).await;
+            }
+        }
+    });
+    (address, lost)
+}
+
+async fn send_back(from: Arc<UdpSocket>, near: Arc<UdpSocket>, to: SocketAddr) {
+    let mut buffer = [0; 1 << 16];
+    loop {
+        if let Ok(n) = from.recv(&mut buffer).await {
+            let _ = near.send_to(&buffer[..n], to).await;
+        }
+    }
+}
+
+/// Packets that each tunnel over one path has sent.
+fn sent_over_one(pair: &Pair) -> HashMap<String, u64> {
+    let tunnels = pair.near.tunnels().into_iter();
+    let over_one = tunnels.filter(|(id, _)| *id != TunnelId::All);
+    let path = |(_, tunnel): (TunnelId, Tunnel)| tunnel.paths().remove(0);
+    let paths = over_one
+        .map(path)
+        .map(|path| (path.name, path.sent_packets));
+    paths.collect()
+}
+
+#[test]
+fn datagrams_leave_a_path_that_has_died_while_nothing_else_is_sent() {
+    each_carrier(async |carrier| {
+        let mut pair = Pair::near_with(carrier, TWO_PATHS).await;
+        let mut config = pair.near_config.clone();
+        let (far, lost) = lossy(pair.far_config.listen).await;
+        config.far = far.to_string();
+        let identity = pair.near_identity.clone();
+        let near = Near::start(config, identity, pair.near_counters.clone()).await;
+        pair.near = near.expect("near starts");
+        let echo = echo().await;
+        let (_control, socket) = associate(&pair).await;
+        let name = Mutex::default();
+        until("datagrams take the tunnel over one path", async || {
+            let before = sent_over_one(&pair);
+            for _ in 0..10 {
+                until_answered(&socket, &datagram(echo, b"before")).await;
+            }
+            let after = sent_over_one(&pair).into_iter();
+            let took = after.filter(|(name, sent)| sent - before.get(name).unwrap_or(sent) >= 10);
+            *name.lock() = took.map(|(name, _)| name).next();
+            name.lock().is_some()
+        })
+        .await;
+        let name: Option<String> = name.into_inner();
+        let octet = if name.as_deref() == Some("a") { 2 } else { 3 };
+        lost.send_replace(Some([127, 0, 0, octet].into()));
+        until_answered(&socket, &datagram(echo, b"after")).await;
+        pair.close().await;
+    });
 }
 
 /// Sends a datagram, and again if it is lost, until it is returned.
