@@ -19,7 +19,6 @@ use crate::supervisor::Supervisor;
 use crate::tls::Identity;
 use crate::{Carried, Closed, Lines, NotSent, PathState, Stream, Tunnel};
 
-mod account;
 mod connect;
 mod control;
 mod credit;
@@ -34,7 +33,6 @@ mod reader;
 mod turns;
 mod writer;
 
-use account::Account;
 use connect::Connected;
 pub(crate) use connect::answers;
 use credit::Credit;
@@ -64,7 +62,6 @@ pub async fn connect(
 /// A connection with several paths.
 struct Inner {
     connection: Connection,
-    account: Arc<Account>,
     shares: Arc<Shares>,
     credit: Arc<Credit>,
     turns: Arc<Turns<Sending>>,
@@ -141,7 +138,6 @@ impl Inner {
         tasks.spawn(credit.clone().run(connection.clone(), given));
         Ok(Inner {
             connection,
-            account: Arc::new(Account::new()),
             shares: Arc::default(),
             credit,
             turns: Arc::new(turns),
@@ -154,7 +150,8 @@ impl Inner {
     fn stream(&self, (send, receive): (Sending, Receiving)) -> Stream {
         let credit = || self.credit.clone();
         let reader = Reader::new(receive.into_pieces(), credit(), self.waiting.clone());
-        let counts = (self.account.clone(), self.shares.clone());
+        let controller = self.connection.controller().clone();
+        let counts = (controller, self.shares.clone());
         let writer = Writer::new(send, credit(), self.turns.clone(), counts);
         Stream {
             reader: Box::new(reader),
@@ -229,13 +226,12 @@ impl Carried for Inner {
         }
     }
 
-    /// An estimate, see `account`.
     fn unsent_bytes(&self) -> u64 {
-        self.account.unsent(self.connection.controller())
+        self.connection.controller().unsent()
     }
 
     fn accepted_bytes(&self) -> u64 {
-        self.account.accepted()
+        self.connection.controller().accepted()
     }
 
     fn kappa(&self) -> Option<f64> {

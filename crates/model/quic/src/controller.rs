@@ -11,8 +11,10 @@ use noq_proto::congestion::{
     Bbr3Config, Controller, ControllerFactory, CubicConfig, NewRenoConfig,
 };
 
+mod account;
 mod path;
 
+use account::Account;
 pub use path::PathController;
 
 /// Report of the library about a path.
@@ -197,6 +199,7 @@ struct State {
     paths: Vec<PathReport>,
     /// Bytes acknowledged on all paths.
     acknowledged: u64,
+    account: Account,
     /// Whether the connection had nothing more to send at the last acknowledgement.
     app_limited: bool,
     /// Whether the rule reduces windows by the share of packets that are marked.
@@ -240,6 +243,28 @@ impl State {
         }
     }
 
+    fn in_flight(&self) -> u64 {
+        self.paths.iter().map(|path| path.in_flight_bytes).sum()
+    }
+
+    /// Whether all data that waits arrives over another path before a packet does that is sent now
+    /// over path `r`. Nobody knows how much that is while a stream may not write. The library sends over the next path while a window or the pacer holds one
+    /// back (earliest completion first; Lim, Nahum, Towsley and Gibbens 2017).
+    fn arrives_earlier_elsewhere(&self, r: usize, mtu: u64) -> bool {
+        let unsent = self.account.unsent(self.acknowledged, self.in_flight());
+        let one_way = |k: usize| self.controller.path(k).rtt / 2.0;
+        let earlier = |(k, path): (usize, &PathReport)| {
+            let window = self.controller.window(k).max(1.0) * mtu as f64;
+            let windows = (path.in_flight_bytes + unsent) as f64 / window;
+            let by_window = self.controller.pacing_rate(k).is_infinite();
+            k != r
+                && path.allowance.is_first
+                && by_window
+                && (1.0 + 2.0 * windows) * one_way(k) < one_way(r)
+        };
+        unsent > 0 && self.account.waiting == 0 && self.paths.iter().enumerate().any(earlier)
+    }
+
     /// See [`SharedController::abandon`].
     fn abandon(&mut self, r: usize) {
         let was_used = self.controller.window(r) > 1.0;
@@ -263,6 +288,7 @@ impl SharedController {
             initial_ssthresh,
             paths: Vec::new(),
             acknowledged: 0,
+            account: Account::default(),
             app_limited: true,
             counts_marks: false,
             opening: None,
@@ -303,12 +329,36 @@ impl SharedController {
         self.lock().controller.set_weight(weight);
     }
 
-    /// Bytes that were acknowledged and that are in flight, on all paths, in packets with their
-    /// headers.
-    pub fn carried(&self) -> (u64, u64) {
+    /// Counts bytes of a stream, before the library has them, as the connection may send them at
+    /// once.
+    pub fn accept(&self, bytes: usize) {
+        self.lock().account.accepted += bytes as u64;
+    }
+
+    /// Counts bytes that the library did not take after all.
+    pub fn refuse(&self, bytes: usize) {
+        self.lock().account.accepted -= bytes as u64;
+    }
+
+    /// A stream has more than it may write, or no longer.
+    pub fn wait(&self, waits: bool) {
+        let waiting = &mut self.lock().account.waiting;
+        *waiting = if waits { *waiting + 1 } else { *waiting - 1 };
+    }
+
+    /// Bytes [accepted](Self::accept).
+    pub fn accepted(&self) -> u64 {
+        self.lock().account.accepted
+    }
+
+    /// Bytes [accepted](Self::accept) and never sent: an estimate, see `account`.
+    pub fn unsent(&self) -> u64 {
         let state = self.lock();
-        let in_flight = state.paths.iter().map(|path| path.in_flight_bytes).sum();
-        (state.acknowledged, in_flight)
+        match state.in_flight() {
+            // Nothing is sent, so nothing waits either.
+            0 => 0,
+            in_flight => state.account.unsent(state.acknowledged, in_flight),
+        }
     }
 
     /// Whether nothing waited for a window or the pacer at the last acknowledgement on any path, or
@@ -372,6 +422,8 @@ pub struct Allowance {
     /// Two packets whatever is in flight: the library sends no PING while the window is full and
     /// data waits, also if that data goes over other paths.
     pub pings: bool,
+    /// Whether nothing but its window and the pacer holds the path back.
+    pub is_first: bool,
 }
 
 impl Allowance {
@@ -381,6 +433,7 @@ impl Allowance {
         in_flight: u64::MAX,
         credit: u64::MAX,
         pings: false,
+        is_first: false,
     };
 
     /// How much may be in flight, bytes, with this congestion window. The library does not allow 0.
@@ -566,6 +619,46 @@ mod tests {
         assert_eq!(state.free_path(), 0);
         state.controller.on_ack(0, &heard);
         assert!((growth(&state) - 0.05).abs() < 1e-12, "open again");
+    }
+
+    /// Windows of 10 packets of 1000 bytes, and half round trips of 10 and 50 ms: over path 0 what
+    /// is in flight and waits arrives after 10 + 20 n / 10000 ms, so n may be 20000.
+    #[test]
+    fn data_waits_for_a_path_over_which_it_arrives_earlier() {
+        let rule = Algorithm::parse("reno").expect("in the table");
+        let shared = SharedController::new(Clock::start(), rule.controller(0, 10.0), 10.0);
+        for (r, rtt) in [(0, 0.02), (1, 0.1)] {
+            shared.open(r);
+            let ack = Ack {
+                now: rtt,
+                sent_at: 0.0,
+                packets: 1,
+                rtt: Some(rtt),
+                queue_delay: None,
+                window_limited: false,
+            };
+            shared.lock().controller.on_ack(r, &ack);
+        }
+        let waits = |r| shared.lock().arrives_earlier_elsewhere(r, 1000);
+        shared.accept(15_000);
+        assert!(!waits(1), "nothing is known of path 0");
+        let first = Allowance {
+            is_first: true,
+            ..Allowance::NONE
+        };
+        shared.allow(0, first);
+        shared.allow(1, first);
+        assert_eq!([0, 1].map(waits), [false, true]);
+        shared.lock().paths[0].in_flight_bytes = 10_000;
+        assert!(waits(1), "5260 bytes wait");
+        shared.accept(20_000);
+        assert!(!waits(1), "25260 bytes wait");
+        shared.refuse(20_000);
+        shared.wait(true);
+        assert!(!waits(1), "a stream has more");
+        shared.wait(false);
+        shared.refuse(15_000);
+        assert!(!waits(1), "nothing waits, but a ping may");
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod ends;
 mod gateways;
 mod host;
 mod internet;
+mod objects;
 mod plan;
 mod random;
 mod reloads;
