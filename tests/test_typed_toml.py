@@ -155,18 +155,18 @@ MISTAKES = {
         "experiments",
         'kind = "bars"',
         'kind = "pie"',
-        "items.table.figures[0].kind: unknown 'pie', expected one of bars, series, sweep, tail",
+        "items.table.figures[0].kind: unknown 'pie', expected one of bars, series, sweep, dist",
     ),
     "figure": (
         "experiments",
         'kind = "bars"',
-        'kind = "tail", bin_s = 1',
-        "items.table.figures[0].bin_s: unknown key, expected one of flow, title, low_s, ",
+        'kind = "bars", bin_s = 1',
+        "items.table.figures[0].bin_s: unknown key, expected metrics",
     ),
     "fit": (
         "experiments",
         'kind = "bars"',
-        'kind = "tail", low_s = 1',
+        'kind = "distribution", low_s = 1',
         "items.table.figures[0].high_s: mis",
     ),
     "line": (

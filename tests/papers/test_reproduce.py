@@ -17,9 +17,9 @@ import pandas as pd
 import pytest
 
 from anabranch import ScenarioError, _core
+from anabranch.experiments.case import Case
+from anabranch.experiments.curves import Curve, Drawing
 from anabranch.papers import folder, html, reproduce
-from anabranch.papers.case import Case
-from anabranch.papers.curves import Curve, Drawing
 from anabranch.papers.html import Pictures
 from anabranch.papers.judge import Claim, Verdict
 from anabranch.papers.predictions import FIXED_POINT, OPTIMUM, predictions

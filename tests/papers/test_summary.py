@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from anabranch.cli.main import app
+from anabranch.experiments.case import Case
 from anabranch.papers import reproduce
-from anabranch.papers.case import Case
 from anabranch.papers.judge import Claim, Verdict
 from anabranch.papers.report import Item, Report, Row, Score, Summary, Table
 from conftest import blank_report

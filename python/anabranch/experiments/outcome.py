@@ -10,11 +10,11 @@ import pandas as pd
 from anabranch import kernel
 from anabranch._core import VERSION
 from anabranch.experiments import checks, values
+from anabranch.experiments.curves import Extracts
 from anabranch.experiments.decision import FAILS, HOLDS, UNDECIDED
 from anabranch.experiments.folder import SUITES, open_harm, open_judge, open_study
 from anabranch.experiments.numbers import RESULTS, Answer
 from anabranch.experiments.runs import Runs, open_store
-from anabranch.experiments.samples import Samples
 from anabranch.experiments.subject import Subject, item_zero
 from anabranch.experiments.suite import OWN, Family, Item, Suite
 from anabranch.experiments.trial import Seeds, Trial, form_of, part
@@ -46,8 +46,8 @@ class Outcome:
     answers: Sequence[Answer]
     rows: pd.DataFrame
     """A row per measure, case, rule and seed, of the suite's own cases."""
-    samples: Samples
-    """Data of single runs that the figure draws."""
+    extracts: Extracts
+    """Extracts of the runs that the figure draws, by case and rule."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """The runs that failed, with the reason."""
     late: Sequence[str] = ()
@@ -330,7 +330,7 @@ def _outcome(
         found = values.relative(trial.blocks[""][0].measures, found)
     looks = trial.looks.counts[: trial.looks.taken]
     what = (trial.suite, trial.on, trial.quick, list(trial.rules), seeds, looks)
-    return Outcome(*what, answers, found, trial.samples, **rest)
+    return Outcome(*what, answers, found, trial.extracts, **rest)
 
 
 def judge(

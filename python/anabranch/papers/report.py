@@ -13,14 +13,14 @@ from typing import Any
 import pandas as pd
 
 from anabranch.core_types import PlainNetwork
+from anabranch.experiments.case import Case
+from anabranch.experiments.curves import Drawing, sweep
+from anabranch.experiments.drawings import Bars, Sweep
 from anabranch.experiments.pages import render
 from anabranch.formats import csv_table, finite, interval, latex_rows, number, percent
 from anabranch.intervals import mean_with_interval, median_with_interval
 from anabranch.papers import suite
-from anabranch.papers.case import Case
 from anabranch.papers.checks import Number
-from anabranch.papers.curves import Drawing, sweep
-from anabranch.papers.figures import Bars, Sweep
 from anabranch.papers.judge import Claim, Spread, Verdict, judge
 from anabranch.scenario import load
 from anabranch.statements.statement import Statement
@@ -387,8 +387,8 @@ def _item(
             every = [table.metric for table in tables]
             bars += every if figure.metrics is None else figure.metrics
         elif isinstance(figure, Sweep):
-            of_metric = means[means["metric"] == figure.metric]
-            made.append(sweep(figure, of_metric, item.metric(figure.metric)))
+            of_metric, printed = means[means["metric"] == figure.metric], item.metric(figure.metric)
+            made.append(sweep(figure, of_metric, printed.published, printed.theory))
         elif (item.id, index) in drawings:
             made.append(drawings[item.id, index])
     return Item(item.id, item.title, item.place, tables, claims, bars, made, item.own)
