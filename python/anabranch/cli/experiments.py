@@ -3,8 +3,6 @@
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -266,10 +264,6 @@ def reproduce_command(
     quick: Quick = False,
     out: Out = None,
     force: Force = False,
-    verbose: Annotated[
-        bool,
-        typer.Option("--verbose", "-v", help="Print every number and claim, not only the summary."),
-    ] = False,
     as_json: Json = False,
     latex: Latex = False,
     jobs: Jobs = None,
@@ -299,8 +293,7 @@ def reproduce_command(
     if latex and not as_json:
         print(report.latex())
     else:
-        show: Callable[..., None] = _summary if every else _report
-        tables.answer(report, as_json, partial(show, verbose=verbose))
+        tables.answer(report, as_json, _summary if every else _report)
     if out:
         note(f"The report is in {out / ('index.html' if every else 'report.html')}")
     if record:
@@ -488,13 +481,11 @@ STYLES = {
 }
 
 
-def _report(report: "Report", verbose: bool = False) -> None:
-    """A paper's scores and the claims that do not hold; before these, if `verbose`, all of it."""
+def _report(report: "Report") -> None:
+    """A paper's scores and the claims that do not hold."""
     STDOUT.print(Text(f"{report.title} ({report.source})", style="bold"))
-    if verbose:
-        _everything(report)
-    rows = [((item.title,), item.score) for item in report.scored]
-    STDOUT.print("", _scores([*rows, (("all",), report.score)]), "", sep="\n")
+    scores = [*((item.title, item.score) for item in report.scored), ("all", report.score)]
+    STDOUT.print("", _scores(scores), "", sep="\n")
     for claim in (claim for claim in report.claims if claim.verdict != "holds"):
         _claim(claim)
     for name, choice in report.choices.items():
@@ -504,53 +495,29 @@ def _report(report: "Report", verbose: bool = False) -> None:
     STDOUT.print(Text(f"{report.name}: {report.tally()}.", style="bold"))
     if report.failed and report.command.endswith("--quick"):
         STDOUT.print(Text("A claim that fails here may hold in full runs, without --quick."))
-    if not verbose:
-        STDOUT.print(Text("All numbers and claims: --verbose, or the report that --out writes."))
+    STDOUT.print(Text("All numbers and claims: in the report that --out writes."))
 
 
-def _everything(report: "Report") -> None:
-    """Published and measured numbers, claims and statements."""
-    for item in (item for item in report.items if item.tables):
-        (_, _, *right), rows = report.in_cells(item)
-        grid = new_table("", right=right)
-        for metric, of_metric in groupby(rows, itemgetter(0)):
-            grid.add_row(Text(metric, "bold"))
-            for _, *cells in of_metric:
-                grid.add_row(*cells)
-            grid.add_section()
-        STDOUT.print(Text(f"\n{item.title} ({item.place})\n"), grid, sep="\n")
-    STDOUT.print(Text("\nClaims\n"))
-    for claim in report.claims:
-        _claim(claim)
-    if report.statements:
-        STDOUT.print(Text("What the paper states, tested by calculation\n"))
-        tables.statements(report.statements)
-
-
-def _scores(rows: "Sequence[tuple[Sequence[str], Score]]") -> Grid:
-    """Verdicts and near numbers, each after its names, without columns that are empty."""
-    from anabranch.papers.report import COLUMNS
-
-    columns, keys = [*zip(*(score.cells for _, score in rows), strict=True)], len(rows[0][0])
-    kept = [i for i, column in enumerate(columns) if any(column)]
-    table = new_table(*[""] * keys, right=[COLUMNS[i] for i in kept], keys=keys)
-    for words, score in rows:
-        cells = [Text(score.cells[i], STYLES.get(COLUMNS[i], "")) for i in kept]
-        table.add_row(*map(Text, words), *cells, end_section=len(table.rows) == len(rows) - 2)
-    return table
-
-
-def _summary(summary: "Summary", verbose: bool = False) -> None:
-    """The score of each paper, claims that fail; before these, if `verbose`, of every table."""
-    reports = summary.reports
-    every = [(one.name, item) for one in reports for item in one.scored if verbose]
-    rows = [((name, item.title), item.score) for name, item in every]
-    rows += [((one.name, "all"), one.score) for one in reports]
-    STDOUT.print(_scores([*rows, (("all", ""), summary.score)]))
+def _summary(summary: "Summary") -> None:
+    """The score of each paper, and claims that fail."""
+    scores = [*((one.name, one.score) for one in summary.reports), ("all", summary.score)]
+    STDOUT.print(_scores(scores))
     for claim in summary.failed:
         STDOUT.print(Text(f"{claim.id} fails: {claim.text} {claim.because}", style="bold red"))
-    if not verbose:
-        STDOUT.print(Text("\nEvery table and figure: --verbose, or the report that --out writes."))
+    STDOUT.print(Text("\nEvery table and figure: in the report that --out writes."))
+
+
+def _scores(named: "Sequence[tuple[str, Score]]") -> Grid:
+    """Verdicts and near numbers, each after its name, without columns that are empty."""
+    from anabranch.papers.report import COLUMNS
+
+    columns = [*zip(*(score.cells for _, score in named), strict=True)]
+    kept = [i for i, column in enumerate(columns) if any(column)]
+    table = new_table("", right=[COLUMNS[i] for i in kept])
+    for name, score in named:
+        cells = [Text(score.cells[i], STYLES.get(COLUMNS[i], "")) for i in kept]
+        table.add_row(Text(name), *cells, end_section=len(table.rows) == len(named) - 2)
+    return table
 
 
 def _agreement(agreement: "Agreement") -> None:
