@@ -492,7 +492,6 @@ def _report(report: "Report") -> None:
         holding = ", ".join(claim.id for claim in report.resting_on(name)) or "none"
         STDOUT.print(Text(f"Chosen after results were seen ({choice.when}): {choice.text}"))
         _indented(f"Claims that hold only so: {holding}. {choice.otherwise}\n")
-    STDOUT.print(Text(f"{report.name}: {report.tally()}.", style="bold"))
     if report.failed and report.command.endswith("--quick"):
         STDOUT.print(Text("A claim that fails here may hold in full runs, without --quick."))
     STDOUT.print(Text("All numbers and claims: in the report that --out writes."))

@@ -225,21 +225,6 @@ class Report(suite.Described, Judged):
         rows = [row for table in item.tables for row in table.rows]
         return [name for name in self.theory if any(name in row.theory for row in rows)]
 
-    def tally(self) -> str:
-        """The score in words, without verdicts that no claim got."""
-        score, plural = self.score, {Verdict.HOLDS: "hold", Verdict.FAILS: "fail"}
-        words = ", ".join(
-            f"{n} {plural.get(verdict, verdict) if n > 1 else verdict}"
-            for verdict, n in score.counts.items()
-            if n
-        )
-        if own := score.own_in_words(" of our own hold"):
-            words += f"; {own}"
-        if score.numbers:
-            near = f"{score.within_10} are within 10 %, {score.within_30} within 30 %"
-            words += f". Of {score.numbers} printed numbers {near}"
-        return words
-
     def label(self, name: str) -> str:
         """The text for a metric, case or part of a case: `N1 = 10, LIA` for `n1_10.lia`."""
         return Case(name).labelled(self.labels)
