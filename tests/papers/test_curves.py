@@ -10,7 +10,7 @@ import pytest
 from anabranch import Result
 from anabranch.experiments import curves
 from anabranch.experiments.case import Case
-from anabranch.experiments.curves import Curve, Drawing, Extracts
+from anabranch.experiments.curves import Curve, Drawing
 from anabranch.experiments.drawings import Figure
 from anabranch.papers.html import Pictures
 from anabranch.papers.report import Item, Report
@@ -54,10 +54,8 @@ def samples(scale: int) -> pd.DataFrame:
 
 
 def drawn(figure: Any, results: dict[Case, Result]) -> Drawing:
-    found = Extracts()
-    for case, result in results.items():
-        found.add(case, figure, 1, result)
-    return curves.together([curves.drawn(figure, found.of(case), case) for case in results])
+    runs = {case: {1: curves.extract(figure, result)} for case, result in results.items()}
+    return curves.together([curves.drawn(figure, runs[case], case) for case in results])
 
 
 def figure(kind: str, **spec: object) -> Any:

@@ -1,7 +1,7 @@
 """The curves of figures: over time, over a swept value, the distribution of a value."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -19,6 +19,8 @@ POINTS = 200
 
 Extract = list[pd.DataFrame]
 """Parts of a run's tables that a figure needs: one for each line of a series."""
+Extracts = dict[Any, dict[int, Extract]]
+"""Extracts by what the runs are of, and by seed."""
 
 
 @dataclass(frozen=True)
@@ -68,29 +70,18 @@ class Drawing:
         return replace(self, curves=[*self.curves, *new])
 
 
-@dataclass(frozen=True)
-class Extracts:
-    """Extracts of the runs that figures draw, by what each run is of, and by seed."""
-
-    by: dict[Any, dict[int, Extract]] = field(default_factory=dict)
-
-    def add(self, key: Any, figure: Series | Distribution, seed: int, result: Result) -> None:
-        """Take what a figure needs of a run."""
-        if isinstance(figure, Series):
-            found = [_samples(line, result) for line in figure.lines]
-        else:
-            found = [_values(figure, result)]
-        self.by.setdefault(key, {})[seed] = found
-
-    def of(self, key: Any) -> list[Extract]:
-        """The extracts in the order of seeds; none where no run succeeded."""
-        return [one for _, one in sorted(self.by.get(key, {}).items())]
+def extract(figure: Series | Distribution, result: Result) -> Extract:
+    """Parts of a run's tables that a figure needs."""
+    if isinstance(figure, Series):
+        return [_samples(line, result) for line in figure.lines]
+    return [_values(figure, result)]
 
 
-def drawn(figure: Series | Distribution, runs: Sequence[Extract], case: Case) -> Drawing:
-    """A figure drawn from the runs of a case, to be joined with those of others."""
+def drawn(figure: Series | Distribution, runs: Mapping[int, Extract], case: Case) -> Drawing:
+    """A figure drawn from the runs of a case by seed, to be joined with those of others."""
     curves: list[Curve] = []
-    whole = [pd.concat(part, ignore_index=True) for part in zip(*runs, strict=True)]
+    in_order = (runs[seed] for seed in sorted(runs))
+    whole = [pd.concat(part, ignore_index=True) for part in zip(*in_order, strict=True)]
     if isinstance(figure, Series):
         curves += _series(figure, whole, case) if runs else ()
         return Drawing(figure.title, "time (s)", figure.y, curves)

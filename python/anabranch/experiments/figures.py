@@ -83,8 +83,9 @@ def _of_rule(outcome: Outcome, asked: Sweep | Series | Distribution, rule: str) 
 
 def _of_case(outcome: Outcome, asked: Series | Distribution, case: str, rule: str) -> Drawing:
     """A case with a rule: of a series the first run that did not fail, else all of them."""
-    runs = outcome.extracts.of((case, rule))
-    return drawn(asked, runs[:1] if isinstance(asked, Series) else runs, Case(case))
+    runs = outcome.extracts.get((case, rule), {})
+    some = sorted(runs)[: 1 if isinstance(asked, Series) else None]
+    return drawn(asked, {seed: runs[seed] for seed in some}, Case(case))
 
 
 def _panel_per_rule(

@@ -23,8 +23,8 @@ from anabranch.formats import interval, latex_rows, markdown_table, records
 from anabranch.result.caveats import caveats
 from anabranch.rule import libraries
 from anabranch.runner import BACKENDS, Progress, known_backend
-from anabranch.runner.asked import Algorithm, algorithms_of, check_jobs
-from anabranch.scenario import Scenario, ScenarioError, expected_one_of, rules, settings
+from anabranch.runner.asked import Algorithm, check_jobs, named_algorithms
+from anabranch.scenario import ScenarioError, expected_one_of, rules, settings
 from anabranch.sweeps.store import Store
 from anabranch.typed_toml import Values
 
@@ -47,7 +47,7 @@ class Outcome:
     rows: pd.DataFrame
     """A row per measure, case, rule and seed, of the suite's own cases."""
     extracts: Extracts
-    """Extracts of the runs that the figure draws, by case and rule."""
+    """What the figure needs of runs, by case and rule."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """The runs that failed, with the reason."""
     late: Sequence[str] = ()
@@ -272,20 +272,10 @@ def planned(
     entries = suite.entries
     chosen = list(asked or entries.asked or every_rule(on))
     own = kernel.Run.algorithms() if on == "kernel" else BACKENDS[on].algorithms
-    plain = Scenario.parse(_PLAIN, suite.name)
-    named = algorithms_of(plain, [*[b for b in entries.beside if b not in chosen], *chosen], own)
+    named = named_algorithms([*[b for b in entries.beside if b not in chosen], *chosen], own)
     form = form_of(suite, quick, seeds)
     runs = Runs(open_store(store), jobs)
     return Trial(suite, named, on, quick, *form, runs, entries.items, settings(set))
-
-
-_PLAIN = """
-algorithm = "reno"
-seeds = [1]
-measure.duration_s = 9
-links.a = { rate_mbps = 1, delay_ms = 1 }
-flows = [{ name = "a", paths = [["a"]] }]
-"""
 
 
 def _ran(trial: Trial, progress: Progress | None) -> Outcome:

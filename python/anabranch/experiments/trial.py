@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from anabranch.experiments.curves import Extracts
+from anabranch.experiments.curves import Extracts, extract
 from anabranch.experiments.decision import Looks
 from anabranch.experiments.drawings import Distribution, Series, cases_of
 from anabranch.experiments.networks import (
@@ -69,8 +69,8 @@ class Trial:
     """The numbers of searches, by item."""
     warnings: dict[str, list[str]] = field(default_factory=dict)
     """Warnings of runs, with the items that they concern."""
-    extracts: Extracts = field(default_factory=Extracts)
-    """Extracts of runs for the figure, by case and rule."""
+    extracts: Extracts = field(default_factory=dict)
+    """What the figure needs of runs, by case and rule."""
 
     def __post_init__(self) -> None:
         """Plan and check all networks. Raises `ScenarioError`."""
@@ -162,7 +162,8 @@ class Trial:
             names = [name for name, first in firsts if cell in first.rules.values()]
             self.warnings.setdefault(warning, []).extend(filter(None, names))
         if figure := self._draws(cell.case):
-            self.extracts.add((cell.case, cell.rule), figure, seed, result)
+            found = self.extracts.setdefault((cell.case, cell.rule), {})
+            found[seed] = extract(figure, result)
 
     def _draws(self, case: str) -> Series | Distribution | None:
         """The figure, if it draws runs of a case."""

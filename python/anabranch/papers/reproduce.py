@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pandas as pd
 
 from anabranch.experiments.case import Case
-from anabranch.experiments.curves import Drawing, Extracts, drawn, together
+from anabranch.experiments.curves import Drawing, Extracts, drawn, extract, together
 from anabranch.experiments.drawings import Distribution, Series
 from anabranch.experiments.networks import Cell
 from anabranch.experiments.runs import Runs, open_store
@@ -136,11 +136,12 @@ def measure_all(
     known_backend(on)
     check_jobs(jobs)
     plans = [made for name in paper.groups for made in planned(paper, name, quick, on)]
-    extracts, by_cell = Extracts(), {id(one.cell): one for one in plans}
+    extracts: Extracts = {}
+    by_cell = {id(one.cell): one for one in plans}
 
     def see(cell: Cell, seed: int, result: Result) -> None:
         for place, figure in by_cell[id(cell)].figures:
-            extracts.add((place, id(cell)), figure, seed, result)
+            extracts.setdefault((place, id(cell)), {})[seed] = extract(figure, result)
 
     runs = Runs(open_store(store), jobs, strict=True)
     wanted = [(p.cell, seed, p.measures, bool(p.figures)) for p in plans for seed in p.seeds]
@@ -172,7 +173,7 @@ def measure_all(
     drawings: dict[tuple[str, int], list[Drawing]] = {}
     for one in plans:
         for place, figure in one.figures:
-            of_case = drawn(figure, extracts.of((place, id(one.cell))), one.case)
+            of_case = drawn(figure, extracts.get((place, id(one.cell)), {}), one.case)
             drawings.setdefault(place, []).append(of_case)
     figures = {place: together(each) for place, each in drawings.items()}
     return Measured(numbers, figures, unsolved, late)
