@@ -25,7 +25,6 @@ from anabranch.rule import libraries
 from anabranch.runner import BACKENDS, Progress, known_backend
 from anabranch.runner.asked import Algorithm, check_jobs, named_algorithms
 from anabranch.scenario import ScenarioError, expected_one_of, rules, settings
-from anabranch.sweeps.store import Store
 from anabranch.typed_toml import Values
 
 PROOFS = 0.05
@@ -280,10 +279,7 @@ def planned(
 
 def _ran(trial: Trial, progress: Progress | None) -> Outcome:
     """The outcome of a suite of its own cases."""
-    try:
-        trial.run(progress)
-    finally:
-        trial.runs.store.close()
+    trial.run(progress)
     block, networks = trial.blocks[""]
     rows: list[tuple[str, str, str, int, float | None]] = []
     failures: dict[str, str] = {}
@@ -332,7 +328,7 @@ def judge(
     on: str = "sim",
     quick: bool = False,
     seeds: Seeds = None,
-    store: Path | Store | None = None,
+    store: Path | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
     known: dict[tuple[str, str], float] | None = None,
@@ -357,17 +353,13 @@ def judge(
     kind = family_of(subject, family)
     chosen = asked.chosen(tuple(items) if items is not None else None)
     zero = item_zero(subject)
-    opened = open_store(store) if store is None or isinstance(store, Path) else store
-    runs = Runs(opened, jobs, failed=subject.failed, numbers={} if known is None else known)
+    numbers = {} if known is None else known
+    runs = Runs(open_store(store), jobs, failed=subject.failed, numbers=numbers)
     first, looks = form_of(asked, quick, seeds)
     named = {subject.name: subject.written}
-    try:
-        what = (asked, named, on, quick, first, looks, runs, chosen)
-        trial = Trial(*what, reasons=_reasons(chosen, kind))
-        trial.run(part(progress, 0.0, 1 - PROOFS))
-    finally:
-        if opened is not store:
-            opened.close()
+    what = (asked, named, on, quick, first, looks, runs, chosen)
+    trial = Trial(*what, reasons=_reasons(chosen, kind))
+    trial.run(part(progress, 0.0, 1 - PROOFS))
     answers = {one.name: one for one in trial.answers()}
     if proved := {name: item for name, item in chosen.items() if item.check == "proof"}:
         answers |= {one.name: one for one in checks.proofs(subject, proved, quick)}

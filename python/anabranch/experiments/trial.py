@@ -94,7 +94,13 @@ class Trial:
         return Network.of(self.suite, block, key, case, *how)
 
     def run(self, progress: Progress | None = None) -> None:
-        """Run all looks, until every number is decided or has given up."""
+        """Run all looks, until every number is decided or has given up; the store is closed."""
+        try:
+            self._run(progress)
+        finally:
+            self.runs.store.close()
+
+    def _run(self, progress: Progress | None) -> None:
         searches = [one for one in self.blocks.items() if one[1][0].sample is not None]
         start = SEARCH if searches else 0.0
         for number, (name, (block, networks)) in enumerate(searches, 1):
