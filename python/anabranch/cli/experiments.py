@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.padding import Padding
 from rich.text import Text
 
 from anabranch.cli import tables
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from anabranch.experiments.outcome import Outcome
     from anabranch.experiments.suite import Suite
     from anabranch.papers.agreement import Agreement
-    from anabranch.papers.judge import Claim
     from anabranch.papers.report import Report, Score, Summary
 
 FAILED, UNDECIDED = 1, 3
@@ -482,19 +480,28 @@ STYLES = {
 
 
 def _report(report: "Report") -> None:
-    """A paper's scores and the claims that do not hold."""
+    """A paper's scores, and the claims that do not hold with the reasons."""
     STDOUT.print(Text(f"{report.title} ({report.source})", style="bold"))
     scores = [*((item.title, item.score) for item in report.scored), ("all", report.score)]
     STDOUT.print("", _scores(scores), "", sep="\n")
+    table = new_table("claim", "verdict", "what was found")
     for claim in (claim for claim in report.claims if claim.verdict != "holds"):
-        _claim(claim)
+        said = [f"Ours: {claim.text}" if claim.own else claim.text, claim.because]
+        said += [f"Reason: {claim.reason}"] if claim.reason else []
+        said += [f"Rests on: {', '.join(claim.rests_on)}"] if claim.rests_on else []
+        verdict = Text(claim.verdict, style=STYLES[claim.verdict])
+        table.add_row(claim.id, verdict, "\n".join(said), end_section=True)
+    if table.rows:
+        STDOUT.print(table, "", sep="\n")
     for name, choice in report.choices.items():
         holding = ", ".join(claim.id for claim in report.resting_on(name)) or "none"
-        STDOUT.print(Text(f"Chosen after results were seen ({choice.when}): {choice.text}"))
-        _indented(f"Claims that hold only so: {holding}. {choice.otherwise}\n")
+        STDOUT.print(
+            f"Chosen after results were seen ({choice.when}): {choice.text} "
+            f"Claims that hold only so: {holding}. {choice.otherwise}\n"
+        )
     if report.failed and report.command.endswith("--quick"):
-        STDOUT.print(Text("A claim that fails here may hold in full runs, without --quick."))
-    STDOUT.print(Text("All numbers and claims: in the report that --out writes."))
+        STDOUT.print("A claim that fails here may hold in full runs, without --quick.")
+    STDOUT.print("All numbers and claims: in the report that --out writes.")
 
 
 def _summary(summary: "Summary") -> None:
@@ -503,7 +510,7 @@ def _summary(summary: "Summary") -> None:
     STDOUT.print(_scores(scores))
     for claim in summary.failed:
         STDOUT.print(Text(f"{claim.id} fails: {claim.text} {claim.because}", style="bold red"))
-    STDOUT.print(Text("\nEvery table and figure: in the report that --out writes."))
+    STDOUT.print("\nEvery table and figure: in the report that --out writes.")
 
 
 def _scores(named: "Sequence[tuple[str, Score]]") -> Grid:
@@ -523,20 +530,3 @@ def _agreement(agreement: "Agreement") -> None:
     """A table per metric: the numbers of each backend."""
     for (first, *others), rows in agreement.tables():
         STDOUT.print(new_table(first, right=others, rows=rows))
-
-
-def _claim(claim: "Claim") -> None:
-    """A claim with its verdict, the numbers compared, and the reason why it is not reproduced."""
-    verdict = Text(claim.verdict, style=STYLES[claim.verdict])
-    STDOUT.print(Text.assemble((claim.id, "bold"), ": ", verdict))
-    _indented(f"Ours: {claim.text}" if claim.own else claim.text)
-    _indented(claim.because)
-    if claim.reason:
-        _indented(f"Reason: {claim.reason}")
-    if claim.rests_on:
-        _indented(f"Rests on: {', '.join(claim.rests_on)}")
-    STDOUT.print()
-
-
-def _indented(text: str) -> None:
-    STDOUT.print(Padding(Text(text), (0, 0, 0, 2), expand=False))
