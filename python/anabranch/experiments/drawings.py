@@ -85,7 +85,7 @@ class Line:
     levels: tuple[tuple[float, float, float], ...] = ()
     """Reference lines: from and to, in s, and value."""
     levels_label: str = "level"
-    """Their entry in the legend."""
+    """Entry of the levels in the legend."""
 
     def validate(self, where: Where) -> None:
         """Test that the column exists."""

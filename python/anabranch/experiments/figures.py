@@ -91,7 +91,7 @@ def _of_case(outcome: Outcome, asked: Series | Distribution, case: str, rule: st
 def _panel_per_rule(
     outcome: Outcome, asked: Sweep | Series | Distribution, drawing: Drawing
 ) -> Figure:
-    """What rules are compared with, then all other rules in grey, then the rule in its colour."""
+    """All other rules in grey; the rule in its colour, and curves that it is compared with."""
     rules = list(outcome.rules)
     marks = asked.marks if isinstance(asked, Series) else ()
 

@@ -46,7 +46,7 @@ class Outcome:
     rows: pd.DataFrame
     """A row per measure, case, rule and seed, of the suite's own cases."""
     extracts: Extracts
-    """What the figure needs of runs, by case and rule."""
+    """Parts of runs that the figure draws, by case and rule."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """The runs that failed, with the reason."""
     late: Sequence[str] = ()

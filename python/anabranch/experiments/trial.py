@@ -70,7 +70,7 @@ class Trial:
     warnings: dict[str, list[str]] = field(default_factory=dict)
     """Warnings of runs, with the items that they concern."""
     extracts: Extracts = field(default_factory=dict)
-    """What the figure needs of runs, by case and rule."""
+    """Parts of runs that the figure draws, by case and rule."""
 
     def __post_init__(self) -> None:
         """Plan and check all networks. Raises `ScenarioError`."""
