@@ -448,23 +448,26 @@ def _again(rule: str, file: Path, as_json: bool) -> None:
 def _harm(found: "Outcome", latex: bool) -> None:
     from anabranch.experiments.report import harm_table
 
-    heads, rows, harmed = harm_table(found)
+    heads, rows = harm_table(found)
     if latex:
         print(latex_rows(heads, rows))
         return
+    failed = {(number.network.label, o.rule) for o in found.of("fails") for number in o.numbers}
     table = new_table(*heads)
     for case, best, *cells in rows:
-        styles = ["red" if case in harmed[rule] else "" for rule in found.rules]
+        styles = ["red" if (case, rule) in failed else "" for rule in found.rules]
         table.add_row(case, best, *map(Text, cells, styles))
     STDOUT.print(table)
-    said = ", ".join(f"{name} {len(cases)}" for name, cases in harmed.items())
-    unsure = {name: sum(one.rule == name for one in found.of("undecided")) for name in harmed}
-    counts = ", ".join(f"{name} {count}" for name, count in unsure.items())
-    undecided = f"Undecided (?) by {found.over}: {counts}; more seeds decide more."
+
+    def counts(result: str) -> str:
+        whose = [one.rule for one in found.of(result)]
+        return ", ".join(f"{rule} {whose.count(rule)}" for rule in found.rules)
+
+    undecided = f"Undecided (?) by {found.over}: {counts('undecided')}; more seeds decide more."
     STDOUT.print(
         f"\nGoodput in Mbps, and relative to the best single path, with Reno; means over "
-        f"{found.over}. Cells of {len(rows)} below 0.95: {said}. "
-        f"{undecided if any(unsure.values()) else 'No cell is undecided.'}",
+        f"{found.over}. Cells of {len(rows)} below 0.95: {counts('fails')}. "
+        f"{undecided if found.of('undecided') else 'No cell is undecided.'}",
         soft_wrap=True,
     )
 
