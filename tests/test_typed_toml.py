@@ -169,6 +169,12 @@ MISTAKES = {
         'kind = "distribution", low_s = 1',
         "items.table.figures[0].high_s: mis",
     ),
+    "rate": (
+        "experiments",
+        'kind = "bars"',
+        'kind = "distribution", of = "flow_samples.goodput_mbps", bin_s = 1, rate_mbps = 1',
+        "items.table.figures[0].rate_mbps: unknown key for samples",
+    ),
     "line": (
         "experiments",
         "{ column = ",

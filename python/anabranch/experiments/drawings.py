@@ -162,6 +162,8 @@ class Distribution(FromRuns):
             raise where.at(key).error("missing: a fitted line needs low_s and high_s")
         if self.of.endswith("goodput_mbps") and self.bin_s <= 0:
             raise where.at("bin_s").error(f"expected more than 0, got {self.bin_s:g}")
+        if self.of.endswith("goodput_mbps") and self.rate_mbps is not None:
+            raise where.at("rate_mbps").error("unknown key for samples, which have no bytes")
 
 
 Figure = Annotated[Bars | Series | Sweep | Distribution, Tag("kind")]
