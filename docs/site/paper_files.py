@@ -9,8 +9,8 @@ from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from tables import cell
 
+from anabranch.experiments.drawings import Figure, Line
 from anabranch.papers.checks import Check
-from anabranch.papers.figures import Figure, Line
 from anabranch.papers.suite import (
     Agreed,
     Algorithm,

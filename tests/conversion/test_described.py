@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anabranch
-from anabranch.conversion.described import KINDS, Delays, Steps, Walk, csv, made, mahimahi, rates_at
+from anabranch.conversion.described import KINDS, Delays, Steps, Walk, csv, made, mahimahi
 from anabranch.conversion.traces import LinkTrace, read
 from anabranch.scenario import Scenario
 from conftest import Anabranch
@@ -45,11 +45,6 @@ def test_a_walk_has_its_median_and_is_still_in_outages() -> None:
     times = opportunities(replace(WALK, outages=((50, 55),)))
     assert np.count_nonzero((times > 50_000) & (times < 55_000)) == 0
     assert np.count_nonzero((times > 55_000) & (times <= 56_000)) > 0
-
-
-def test_the_rate_at_a_time_repeats_with_the_trace() -> None:
-    trace = Steps(((1, 12), (2, 3)))
-    assert rates_at(trace, np.array([0.5, 1.5, 2.9, 3.5, 4.0])).tolist() == [12, 3, 3, 12, 3]
 
 
 def test_delays_are_lines_at_the_sums_of_the_durations() -> None:

@@ -17,7 +17,7 @@ from anabranch.experiments.outcome import Outcome, judge
 from anabranch.experiments.runs import Runs
 from anabranch.experiments.suite import Item
 from anabranch.scenario import rules
-from anabranch.sweeps.store import Directory, Memory, Nowhere
+from anabranch.sweeps.store import Directory, Nowhere
 from conftest import Anabranch
 from experiments.tiny import JUDGE, write_judge
 
@@ -195,14 +195,6 @@ def test_rules_in_one_store_keep_each_others_points(
     assert points == set(kept.stored())
     kept.close()
     assert capsys.readouterr().err == ""
-
-
-def test_an_item_that_fails_in_a_run_of_another_backend_is_not_tested(tiny: Path) -> None:
-    kept = Memory()
-    found = judge("lia", ["victim"], store=kept)
-    assert found["victim"].result in ("holds", "fails")
-    (later,) = judge("lia", ["later"], store=kept).answers[1:]
-    assert (later.result, later.says) == ("not tested", "there are none")
 
 
 def test_a_rule_without_equations_is_not_tested_by_them() -> None:

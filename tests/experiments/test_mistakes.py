@@ -17,9 +17,9 @@ STUDIES = {
     "measure": ('measure = "share", c', 'measure = "shares", c', "bounds[0].measure: unknown"),
     "bound": ("at_most = 0.55, ", "", "at_least: missing: a bound needs at_least, at_most"),
     "judged": ('case = "one", at', 'case = "alone", at', "case: unknown 'alone', expected one"),
-    "figure": ('kind = "curve"', 'kind = "curved"', "figure.kind: unknown 'curved', expected one"),
-    "reference": ("reference = [0.5]", "reference = [1, 2]", "reference: expected a value per cas"),
-    "drawn": ('measure = "share"\nx', 'measure = "shore"\nx', "figure.measure: unknown 'shore'"),
+    "figure": ('kind = "sweep"', 'kind = "curve"', "figure.kind: unknown 'curve', expected one"),
+    "reference": ("reference = [0.5]", "reference = [1, 2]", "reference: expected a value for eac"),
+    "drawn": ('metric = "share"', 'metric = "shore"', "figure.metric: unknown 'shore'"),
     "scenario": (
         'label = "1 TCP"',
         'label = "1 TCP"\nscenario = "scenario_2.toml"',

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from anabranch.experiments import figures, folder, outcome
-from anabranch.experiments.drawings import Distribution, Plane, Time
-from anabranch.experiments.samples import Samples
+from anabranch.experiments.drawings import Distribution, Line, Plane, Series
 from anabranch.figures.style import style
 from anabranch.result import Result
 from anabranch.scenario import ScenarioError, rules
@@ -207,16 +206,17 @@ def test_the_spread_of_a_baseline_counts(tmp_path: Path, monkeypatch: pytest.Mon
 def test_every_kind_of_figure_has_a_panel_per_rule_or_case(tiny: Path) -> None:
     found = outcome.study("tiny", ["reno", "lia"], quick=True)
     entries = found.suite.entries
-    common = {"case": "one", "flow": "two", "y": "y"}
+    goodput = "flow_samples.goodput_mbps"
+    lines = (Line(goodput, "two", levels=((4, 8, 4),)),)
+    beside = {"cases": ("one",), "baselines": ("alone",)}
     kinds = {
         Plane("share", "gain", ("one",), "x", "y"): 1,
-        Time(**common, column="flow_samples.goodput_mbps", capacity=("slow.trace",), base=1): 2,
-        Distribution(**common, of="flow_samples.goodput_mbps", x="x", bin_s=1): 2,
+        Series(lines, cases=("one",), bin_s=1, marks=(6,), marks_label="event"): 2,
+        Distribution(goodput, flow="two", bin_s=1, **beside): 2,
     }
     for drawing, panels in kinds.items():
         suite = replace(found.suite, entries=replace(entries, figure=drawing))
         drawn_of = outcome.planned(suite, ["reno", "lia"], "sim", True)
-        assert drawn_of.samples == Samples(drawing)
         drawn = figures.draw(outcome._ran(drawn_of, None))
         assert len(drawn.axes) == panels, drawing
         if isinstance(drawing, Plane):  # in the order of rules, which a set would not have

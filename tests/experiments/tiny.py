@@ -76,9 +76,9 @@ short = "at most 0.55"
 bounds = [{ measure = "share", case = "one", at_most = 0.55, why = "half, and a tenth more" }]
 
 [figure]
-kind = "curve"
-cases = ["one"]
-measure = "share"
+kind = "sweep"
+metric = "share"
+over = { one = 1 }
 x = "TCP flows"
 y = "share"
 reference = [0.5]

@@ -1,6 +1,5 @@
 """Comparison of a paper's cases on several backends."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,12 +81,6 @@ def test_a_case_that_does_not_converge_is_marked_and_the_others_are_kept(tiny: P
     assert again.markdown() == agreed.markdown()
 
 
-def test_a_number_of_a_run_that_was_too_late_is_marked() -> None:
-    values = {"sim": 2.0, "kernel": 2.2}
-    line = Line("t", "mbps", "a.lia", None, {}, values, {"kernel": 0.5}, ["kernel"])
-    assert (line.written("sim"), line.written("kernel")) == ("2", "2.2 ± 0.5 (late)")
-
-
 def test_the_cases_of_late_runs_are_marked(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One run of the case fast.lia is late, none of slow.lia."""
     experiments = tiny / "tiny" / "experiments.toml"
@@ -100,21 +93,13 @@ def test_the_cases_of_late_runs_are_marked(tiny: Path, monkeypatch: pytest.Monke
         return runs[(runs["case"] == "fast.lia") & (runs["seed"] == 4)]
 
     monkeypatch.setattr(Result, "late_runs", late_runs)
-    agreed = agreement.agree("tiny", ["sim"])
+    agreed = agreement.agree("tiny", ["sim"], tiny / "out")
     late = {line.case: line.late for line in agreed.lines}
     # lia is the decrease from slow.lia to fast.lia.
     assert late == {"slow.lia": [], "fast.lia": ["sim"], "lia": ["sim"]}
-
-
-def test_an_earlier_run_is_read_as_it_was_written(tmp_path: Path) -> None:
-    half = {"kernel": 0.0, "fluid": None}
-    lines = [
-        Line("t", "mbps", "a.lia", None, {}, {"kernel": 2.2, "fluid": 2.0}, half),
-        Line("t", "mbps", "a.olia", None, {}, {"kernel": 3.0}, {"kernel": 0.5}, ["kernel"]),
-    ]
-    file = tmp_path / "agreement.json"
-    file.write_text(json.dumps(Agreement("p", ["kernel", "fluid"], lines, {}, 5).as_dict()))
-    assert earlier(file, "p") == lines
+    marked = {line.case: line.written("sim").endswith(" (late)") for line in agreed.lines}
+    assert marked == {case: bool(backends) for case, backends in late.items()}
+    assert earlier(tiny / "out" / "agreement.json", "tiny") == agreed.lines
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,18 @@
 
 import math
 import re
-from functools import reduce
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from anabranch import Result
-from anabranch.papers import curves
-from anabranch.papers.case import Case
-from anabranch.papers.curves import Curve, Drawing
-from anabranch.papers.figures import Figure
+from anabranch.experiments import curves
+from anabranch.experiments.case import Case
+from anabranch.experiments.curves import Curve, Drawing
+from anabranch.experiments.drawings import Figure
 from anabranch.papers.html import Pictures
 from anabranch.papers.report import Item, Report
-from anabranch.papers.suite import Metric
 from anabranch.typed_toml import Where, read
 from conftest import blank_report
 
@@ -30,14 +28,17 @@ def result(**tables: pd.DataFrame) -> Result:
     return Result(scenario=None, backend="sim", keys=("case", "algorithm", "seed"), **made)
 
 
-def windows() -> Result:
+def windows(cases: list[Case] = CASES) -> dict[Case, Result]:
     """Two cases, two seeds, one user with two paths, four samples.
 
     Path 0 has the window 10 t, path 1 the window 1; seed 2 has 2 more on path 0, olia twice all.
     """
+    return {case: result(path_samples=samples(2 if "olia" in case else 1)) for case in cases}
+
+
+def samples(scale: int) -> pd.DataFrame:
     rows = [
         {
-            "case": case,
             "seed": seed,
             "time_s": t,
             "flow": "mp",
@@ -45,16 +46,16 @@ def windows() -> Result:
             "path": path,
             "window_packets": scale * (1 if path else 10 * t + 2 * (seed == 2)),
         }
-        for case, scale in zip(CASES, (1, 2), strict=True)
         for seed in (1, 2)
         for t in (0.5, 1.0, 1.5, 2.0)
         for path in (0, 1)
     ]
-    return result(path_samples=pd.DataFrame(rows))
+    return pd.DataFrame(rows)
 
 
-def drawn(figure: Any, result: Result, cases: list[Case]) -> Drawing:
-    return reduce(Drawing.joined, [curves.drawn(figure, result, case) for case in cases])
+def drawn(figure: Any, results: dict[Case, Result]) -> Drawing:
+    runs = {case: {1: curves.extract(figure, result)} for case, result in results.items()}
+    return curves.together([curves.drawn(figure, runs[case], case) for case in results])
 
 
 def figure(kind: str, **spec: object) -> Any:
@@ -66,7 +67,7 @@ WINDOW = {"column": "path_samples.window_packets", "flow": "mp"}
 
 
 def test_a_series_adds_paths_and_averages_seeds() -> None:
-    drawing = drawn(figure("series", lines=[WINDOW]), windows(), CASES)
+    drawing = drawn(figure("series", lines=[WINDOW]), windows())
     lia, olia = drawing.curves
     assert lia.x == [0.5, 1.0, 1.5, 2.0]
     assert lia.y == [7, 12, 17, 22]  # 10 t + 1 and, with seed 2, two more
@@ -76,32 +77,32 @@ def test_a_series_adds_paths_and_averages_seeds() -> None:
 
 def test_a_series_may_be_of_one_seed_path_and_interval() -> None:
     spec = figure("series", lines=[{**WINDOW, "path": 0}], seed=2, from_s=0.5, to_s=1.5)
-    (found,) = drawn(spec, windows(), CASES[:1]).curves
+    (found,) = drawn(spec, windows(CASES[:1])).curves
     assert (found.x, found.y) == ([1.0, 1.5], [12, 17])
 
 
 def test_a_bin_is_the_mean_of_the_samples_that_end_in_it() -> None:
     spec = figure("series", lines=[{**WINDOW, "path": 0}], seed=1, bin_s=1.0)
-    (found,) = drawn(spec, windows(), CASES[:1]).curves
+    (found,) = drawn(spec, windows(CASES[:1])).curves
     # 5 and 10 end within the first second, 15 and 20 within the next.
     assert (found.x, found.y) == ([0.5, 1.5], [7.5, 17.5])
 
 
 def test_panels_are_cases_or_lines_and_the_legend_names_the_other() -> None:
     lines = [{**WINDOW, "path": path, "label": f"path{path}"} for path in (0, 1)]
-    by_case = drawn(figure("series", lines=lines, panels="case"), windows(), CASES)
+    by_case = drawn(figure("series", lines=lines, panels="case"), windows())
     assert list(by_case.panels) == CASES
     assert [(c.name, c.dash) for c in by_case.panels[CASES[0]]] == [("path0", 0), ("path1", 1)]
-    by_line = drawn(figure("series", lines=lines, panels="line"), windows(), CASES)
+    by_line = drawn(figure("series", lines=lines, panels="line"), windows())
     assert list(by_line.panels) == ["path0", "path1"]
     assert [(c.name, c.dash) for c in by_line.panels["path1"]] == [(case, 0) for case in CASES]
-    together = drawn(figure("series", lines=lines), windows(), CASES[:1])
+    together = drawn(figure("series", lines=lines), windows(CASES[:1]))
     assert [c.name for c in together.curves] == ["near.lia.path0", "near.lia.path1"]
 
 
 def test_a_line_may_have_another_colour_and_levels() -> None:
     line = {**WINDOW, "algorithm": "reno", "levels": [[0, 1, 5], [1, 2, 7]]}
-    drawing = drawn(figure("series", lines=[line]), windows(), CASES)
+    drawing = drawn(figure("series", lines=[line]), windows())
     levels = [curve for curve in drawing.curves if not curve.algorithm]  # once for both cases
     assert {curve.algorithm for curve in drawing.curves} == {"reno", ""}
     assert [(level.x, level.y) for level in levels] == [([0, 1], [5, 5]), ([1, 2], [7, 7])]
@@ -110,8 +111,9 @@ def test_a_line_may_have_another_colour_and_levels() -> None:
 def test_a_tail_has_its_ccdf_and_the_fitted_line() -> None:
     # P(X >= x) = x^-1 at x = 1000 / i, i = 1 ... 1000.
     durations = [1000 / i for i in range(1, 1001)]
-    transfers = pd.DataFrame({"case": "near.lia", "flow": "f", "duration_s": durations})
-    drawing = drawn(figure("tail", low_s=2.0, high_s=100.0), result(transfers=transfers), CASES[:1])
+    transfers = pd.DataFrame({"flow": "f", "duration_s": durations, "bytes": 1})
+    spec = figure("distribution", tail=True, low_s=2.0, high_s=100.0)
+    drawing = drawn(spec, {CASES[0]: result(transfers=transfers)})
     curve, fit = drawing.curves
     assert (curve.panel, fit.panel, drawing.log) == ("near", "near", "xy")
     assert (curve.x[0], curve.y[0], curve.y[-1]) == (1.0, 1.0, 0.001)
@@ -127,7 +129,7 @@ def test_a_sweep_has_a_line_per_algorithm_and_a_panel_per_setting() -> None:
     )
     spec = figure("sweep", metric="mbps", over={"mb2": 2, "mb4": 4})
     theory = {"best": {"a.mb4": 5.0, "a.mb2": 2.5}, "worst": {"b": 1.0}}
-    drawing = curves.sweep(spec, means, Metric({"a.mb4.lia": 4.4}, theory))
+    drawing = curves.sweep(spec, means, {"a.mb4.lia": 4.4}, theory)
     assert list(drawing.panels) == ["a", "b"]
     lia, published, olia, best = drawing.panels["a"]
     assert (lia.x, lia.y, lia.interval) == ([2, 4], [2, 4], [None, 0.1])

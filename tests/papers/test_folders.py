@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.experiments.case import Case
 from anabranch.papers import folder
-from anabranch.papers.case import Case
 from anabranch.papers.checks import ByStatement, Close, Closer, Order, needed
 from anabranch.papers.judge import Verdict, judge
 from anabranch.papers.suite import Item, Stated, repeated

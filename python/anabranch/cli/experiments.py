@@ -3,13 +3,10 @@
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.padding import Padding
 from rich.text import Text
 
 from anabranch.cli import tables
@@ -38,7 +35,6 @@ if TYPE_CHECKING:
     from anabranch.experiments.outcome import Outcome
     from anabranch.experiments.suite import Suite
     from anabranch.papers.agreement import Agreement
-    from anabranch.papers.judge import Claim
     from anabranch.papers.report import Report, Score, Summary
 
 FAILED, UNDECIDED = 1, 3
@@ -266,10 +262,6 @@ def reproduce_command(
     quick: Quick = False,
     out: Out = None,
     force: Force = False,
-    verbose: Annotated[
-        bool,
-        typer.Option("--verbose", "-v", help="Print every number and claim, not only the summary."),
-    ] = False,
     as_json: Json = False,
     latex: Latex = False,
     jobs: Jobs = None,
@@ -299,8 +291,7 @@ def reproduce_command(
     if latex and not as_json:
         print(report.latex())
     else:
-        show: Callable[..., None] = _summary if every else _report
-        tables.answer(report, as_json, partial(show, verbose=verbose))
+        tables.answer(report, as_json, _summary if every else _report)
     if out:
         note(f"The report is in {out / ('index.html' if every else 'report.html')}")
     if record:
@@ -457,23 +448,26 @@ def _again(rule: str, file: Path, as_json: bool) -> None:
 def _harm(found: "Outcome", latex: bool) -> None:
     from anabranch.experiments.report import harm_table
 
-    heads, rows, harmed = harm_table(found)
+    heads, rows = harm_table(found)
     if latex:
         print(latex_rows(heads, rows))
         return
+    failed = {(number.network.label, o.rule) for o in found.of("fails") for number in o.numbers}
     table = new_table(*heads)
     for case, best, *cells in rows:
-        styles = ["red" if case in harmed[rule] else "" for rule in found.rules]
+        styles = ["red" if (case, rule) in failed else "" for rule in found.rules]
         table.add_row(case, best, *map(Text, cells, styles))
     STDOUT.print(table)
-    said = ", ".join(f"{name} {len(cases)}" for name, cases in harmed.items())
-    unsure = {name: sum(one.rule == name for one in found.of("undecided")) for name in harmed}
-    counts = ", ".join(f"{name} {count}" for name, count in unsure.items())
-    undecided = f"Undecided (?) by {found.over}: {counts}; more seeds decide more."
+
+    def counts(result: str) -> str:
+        whose = [one.rule for one in found.of(result)]
+        return ", ".join(f"{rule} {whose.count(rule)}" for rule in found.rules)
+
+    undecided = f"Undecided (?) by {found.over}: {counts('undecided')}; more seeds decide more."
     STDOUT.print(
         f"\nGoodput in Mbps, and relative to the best single path, with Reno; means over "
-        f"{found.over}. Cells of {len(rows)} below 0.95: {said}. "
-        f"{undecided if any(unsure.values()) else 'No cell is undecided.'}",
+        f"{found.over}. Cells of {len(rows)} below 0.95: {counts('fails')}. "
+        f"{undecided if found.of('undecided') else 'No cell is undecided.'}",
         soft_wrap=True,
     )
 
@@ -488,89 +482,54 @@ STYLES = {
 }
 
 
-def _report(report: "Report", verbose: bool = False) -> None:
-    """A paper's scores and the claims that do not hold; before these, if `verbose`, all of it."""
+def _report(report: "Report") -> None:
+    """A paper's scores, and the claims that do not hold with the reasons."""
     STDOUT.print(Text(f"{report.title} ({report.source})", style="bold"))
-    if verbose:
-        _everything(report)
-    rows = [((item.title,), item.score) for item in report.scored]
-    STDOUT.print("", _scores([*rows, (("all",), report.score)]), "", sep="\n")
+    scores = [*((item.title, item.score) for item in report.scored), ("all", report.score)]
+    STDOUT.print("", _scores(scores), "", sep="\n")
+    table = new_table("claim", "verdict", "what was found")
     for claim in (claim for claim in report.claims if claim.verdict != "holds"):
-        _claim(claim)
+        said = [f"Ours: {claim.text}" if claim.own else claim.text, claim.because]
+        said += [f"Reason: {claim.reason}"] if claim.reason else []
+        said += [f"Rests on: {', '.join(claim.rests_on)}"] if claim.rests_on else []
+        verdict = Text(claim.verdict, style=STYLES[claim.verdict])
+        table.add_row(claim.id, verdict, "\n".join(said), end_section=True)
+    if table.rows:
+        STDOUT.print(table, "", sep="\n")
     for name, choice in report.choices.items():
         holding = ", ".join(claim.id for claim in report.resting_on(name)) or "none"
-        STDOUT.print(Text(f"Chosen after results were seen ({choice.when}): {choice.text}"))
-        _indented(f"Claims that hold only so: {holding}. {choice.otherwise}\n")
-    STDOUT.print(Text(f"{report.name}: {report.tally()}.", style="bold"))
+        STDOUT.print(
+            f"Chosen after results were seen ({choice.when}): {choice.text} "
+            f"Claims that hold only so: {holding}. {choice.otherwise}\n"
+        )
     if report.failed and report.command.endswith("--quick"):
-        STDOUT.print(Text("A claim that fails here may hold in full runs, without --quick."))
-    if not verbose:
-        STDOUT.print(Text("All numbers and claims: --verbose, or the report that --out writes."))
+        STDOUT.print("A claim that fails here may hold in full runs, without --quick.")
+    STDOUT.print("All numbers and claims: in the report that --out writes.")
 
 
-def _everything(report: "Report") -> None:
-    """Published and measured numbers, claims and statements."""
-    for item in (item for item in report.items if item.tables):
-        (_, _, *right), rows = report.in_cells(item)
-        grid = new_table("", right=right)
-        for metric, of_metric in groupby(rows, itemgetter(0)):
-            grid.add_row(Text(metric, "bold"))
-            for _, *cells in of_metric:
-                grid.add_row(*cells)
-            grid.add_section()
-        STDOUT.print(Text(f"\n{item.title} ({item.place})\n"), grid, sep="\n")
-    STDOUT.print(Text("\nClaims\n"))
-    for claim in report.claims:
-        _claim(claim)
-    if report.statements:
-        STDOUT.print(Text("What the paper states, tested by calculation\n"))
-        tables.statements(report.statements)
-
-
-def _scores(rows: "Sequence[tuple[Sequence[str], Score]]") -> Grid:
-    """Verdicts and near numbers, each after its names, without columns that are empty."""
-    from anabranch.papers.report import COLUMNS
-
-    columns, keys = [*zip(*(score.cells for _, score in rows), strict=True)], len(rows[0][0])
-    kept = [i for i, column in enumerate(columns) if any(column)]
-    table = new_table(*[""] * keys, right=[COLUMNS[i] for i in kept], keys=keys)
-    for words, score in rows:
-        cells = [Text(score.cells[i], STYLES.get(COLUMNS[i], "")) for i in kept]
-        table.add_row(*map(Text, words), *cells, end_section=len(table.rows) == len(rows) - 2)
-    return table
-
-
-def _summary(summary: "Summary", verbose: bool = False) -> None:
-    """The score of each paper, claims that fail; before these, if `verbose`, of every table."""
-    reports = summary.reports
-    every = [(one.name, item) for one in reports for item in one.scored if verbose]
-    rows = [((name, item.title), item.score) for name, item in every]
-    rows += [((one.name, "all"), one.score) for one in reports]
-    STDOUT.print(_scores([*rows, (("all", ""), summary.score)]))
+def _summary(summary: "Summary") -> None:
+    """The score of each paper, and claims that fail."""
+    scores = [*((one.name, one.score) for one in summary.reports), ("all", summary.score)]
+    STDOUT.print(_scores(scores))
     for claim in summary.failed:
         STDOUT.print(Text(f"{claim.id} fails: {claim.text} {claim.because}", style="bold red"))
-    if not verbose:
-        STDOUT.print(Text("\nEvery table and figure: --verbose, or the report that --out writes."))
+    STDOUT.print("\nEvery table and figure: in the report that --out writes.")
+
+
+def _scores(named: "Sequence[tuple[str, Score]]") -> Grid:
+    """Verdicts and near numbers, each after its name, without columns that are empty."""
+    from anabranch.papers.report import COLUMNS
+
+    columns = [*zip(*(score.cells for _, score in named), strict=True)]
+    kept = [i for i, column in enumerate(columns) if any(column)]
+    table = new_table("", right=[COLUMNS[i] for i in kept])
+    for name, score in named:
+        cells = [Text(score.cells[i], STYLES.get(COLUMNS[i], "")) for i in kept]
+        table.add_row(Text(name), *cells, end_section=len(table.rows) == len(named) - 2)
+    return table
 
 
 def _agreement(agreement: "Agreement") -> None:
     """A table per metric: the numbers of each backend."""
     for (first, *others), rows in agreement.tables():
         STDOUT.print(new_table(first, right=others, rows=rows))
-
-
-def _claim(claim: "Claim") -> None:
-    """A claim with its verdict, the numbers compared, and the reason why it is not reproduced."""
-    verdict = Text(claim.verdict, style=STYLES[claim.verdict])
-    STDOUT.print(Text.assemble((claim.id, "bold"), ": ", verdict))
-    _indented(f"Ours: {claim.text}" if claim.own else claim.text)
-    _indented(claim.because)
-    if claim.reason:
-        _indented(f"Reason: {claim.reason}")
-    if claim.rests_on:
-        _indented(f"Rests on: {', '.join(claim.rests_on)}")
-    STDOUT.print()
-
-
-def _indented(text: str) -> None:
-    STDOUT.print(Padding(Text(text), (0, 0, 0, 2), expand=False))

@@ -106,13 +106,10 @@ def shows_progress() -> bool:
 
 
 class Command(TyperCommand):
-    """A command with the options --quiet and --verbose, except one that it has itself."""
+    """A command with the options --quiet and --verbose."""
 
     def __init__(self, *args: Any, params: Sequence[Any] | None = None, **named: Any) -> None:
-        own = list(params or ())
-        taken = {name for param in own for name in param.opts}
-        self._added = [option for option in _options() if taken.isdisjoint(option.opts)]
-        super().__init__(*args, params=[*own, *self._added], **named)
+        super().__init__(*args, params=[*(params or ()), *_options()], **named)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help as it stands: `anabranch[prove]` has brackets, not Rich's markup."""
@@ -129,12 +126,8 @@ class Command(TyperCommand):
     def invoke(self, context: Any) -> Any:
         """Run it at the chosen level, and print how long it took with --verbose."""
         global _level
-        added = {option.name for option in self._added}
-        given = {
-            name: context.params.pop(name) if name in added else context.params.get(name)
-            for name in ("quiet", "verbose")
-        }
-        _level = QUIET if given["quiet"] else VERBOSE if given["verbose"] else USUAL
+        quiet, verbose = (context.params.pop(name) for name in ("quiet", "verbose"))
+        _level = QUIET if quiet else VERBOSE if verbose else USUAL
         began = time.monotonic()
         try:
             return super().invoke(context)

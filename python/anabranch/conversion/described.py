@@ -120,16 +120,6 @@ def mahimahi(trace: Steps | Walk) -> bytes:
     return "".join(f"{ms}\n" for ms in [*times, end_ms]).encode()
 
 
-def rates_at(
-    trace: Steps | Walk, times_s: "np.ndarray[tuple[int], np.dtype[np.float64]]"
-) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-    """The rate at these times, Mbps; the trace repeats."""
-    seconds, rates = (np.array(column) for column in zip(*trace.steps(), strict=True))
-    ends = np.cumsum(seconds)
-    place = np.searchsorted(ends, np.mod(times_s, ends[-1]), side="right")
-    return np.asarray(rates[np.minimum(place, len(rates) - 1)])
-
-
 def _opportunities_ms(steps: list[tuple[float, float]]) -> Iterator[int]:
     """Times of opportunities: each when the capacity since the last one suffices for a packet."""
     start_s, waiting = 0.0, 0.0

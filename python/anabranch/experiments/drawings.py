@@ -1,118 +1,178 @@
-"""The figure of a suite, a type per kind. `figures.py` draws it."""
+"""The figures of a study and of a paper's item, a type per kind.
 
-from collections.abc import Sequence
+`curves.py` computes their curves; `figures.py` draws those of a study, `papers/html.py` a paper's.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from anabranch import _core
+from anabranch.experiments.case import Case
 from anabranch.typed_toml import Placed, Tag, Where
 
 
 @dataclass(frozen=True)
-class Curve(Placed):
-    """A measure over the cases: a panel per rule, all others in grey."""
+class Bars(Placed):
+    """Published numbers as hollow bars, measured as full bars with intervals, theory as lines."""
 
-    kind: ClassVar = "curve"
-    measure: str
-    cases: tuple[str, ...]
-    """In the order of the axis, on which each has the first word of its label."""
-    x: str
-    y: str
-    reference: tuple[float, ...] = ()
-    """A line to compare with, a value per case."""
-    reference_label: str = ""
-
-    def validate(self, where: Where) -> None:
-        """Test that the reference has a value per case."""
-        if self.reference and len(self.reference) != len(self.cases):
-            counts = f"expected a value per case, {len(self.cases)}, got {len(self.reference)}"
-            raise where.at("reference").error(counts)
+    kind: ClassVar = "bars"
+    metrics: tuple[str, ...] | None = None
+    """Some of the item's metrics; None is all."""
 
 
 @dataclass(frozen=True)
 class Plane(Placed):
-    """A measure against another one: a panel per case, a marker per rule."""
+    """A metric against another one: a panel per case, a marker per rule."""
 
     kind: ClassVar = "plane"
-    x_measure: str
-    y_measure: str
+    x_metric: str
+    y_metric: str
     cases: tuple[str, ...]
     x: str
     y: str
 
 
 @dataclass(frozen=True)
-class Time(Placed):
-    """Samples of one user over time: a panel per rule, first seed."""
+class Sweep(Placed):
+    """A metric over a swept value: a line per algorithm, a panel per other setting; in a study a
+    panel per rule."""
 
-    kind: ClassVar = "time"
-    case: str
-    column: str
-    """Table and column of the samples: `flow_samples.goodput_mbps`."""
-    flow: str
-    y: str
-    bin_s: float = 1.0
-    """The width of the bins that smooth, s."""
-    from_s: float = 0.0
-    to_s: float = float("inf")
-    marks: tuple[float, ...] = ()
-    """Times of events, s."""
-    marks_label: str = ""
-    capacity: tuple[str, ...] = ()
-    """Traces, of which the sum is drawn as an area."""
-    base: float = 0.0
-    """A constant capacity that is added to them, Mbps."""
+    kind: ClassVar = "sweep"
+    metric: str
+    over: Mapping[str, float]
+    """The swept value for a part of a case's name, or for a case of a study."""
+    title: str = ""
+    x: str = ""
+    y: str | None = None
+    """The labels of the axes; None is the metric."""
+    log: Literal["", "x", "y", "xy"] = ""
+    """The logarithmic axes."""
+    reference: tuple[float, ...] = ()
+    """A line to compare with, a value for each of `over`."""
+    reference_label: str = ""
+
+    def validate(self, where: Where) -> None:
+        """Test that the reference has a value for each swept one."""
+        if self.reference and len(self.reference) != len(self.over):
+            counts = f"expected a value for each of {len(self.over)}, got {len(self.reference)}"
+            raise where.at("reference").error(counts)
 
     @property
     def cases(self) -> tuple[str, ...]:
-        """The cases that it draws."""
-        return (self.case,)
-
-    def validate(self, where: Where) -> None:
-        """Test that the column exists."""
-        check_column(self.column, ("flow_samples", "path_samples"), where)
-        _check_bin(self.bin_s, where)
+        """The cases of a study."""
+        return tuple(self.over)
 
 
 @dataclass(frozen=True)
-class Distribution(Placed):
-    """How often a value of one case is exceeded, over all seeds: a panel per rule."""
+class Line:
+    """One line of a series."""
 
-    kind: ClassVar = "distribution"
-    case: str
-    of: Literal["transfers.duration_s", "flow_samples.goodput_mbps"]
-    flow: str
-    x: str
-    y: str
-    tail: bool = False
-    """Whether values above are counted, on logarithmic axes, and not those below."""
-    bin_s: float = 0.0
-    """Samples: the width of the bins over which a value is the mean, s."""
-    baselines: tuple[str, ...] = ()
-    """Cases of one rule, drawn in every panel."""
+    column: str
+    """Table and column of the samples: `path_samples.window_packets`."""
+    flow: str | None = None
+    """One flow, the mean over its users."""
+    path: int | None = None
+    """One path; None adds up all."""
+    link: str | None = None
+    """One link."""
+    share: bool = False
+    """Whether the value is divided by the sum over all rows of its time."""
+    label: str = ""
+    """The entry in the legend."""
+    algorithm: str | None = None
+    """Key of the colour; None is the case's algorithm."""
+    levels: tuple[tuple[float, float, float], ...] = ()
+    """Reference lines: from and to, in s, and value."""
+    levels_label: str = "level"
+    """Entry of the levels in the legend."""
 
     def validate(self, where: Where) -> None:
-        """Test that samples have bins."""
-        if self.of.endswith("goodput_mbps"):
-            _check_bin(self.bin_s, where)
-
-    @property
-    def cases(self) -> tuple[str, ...]:
-        """The cases that it draws."""
-        return (self.case, *self.baselines)
+        """Test that the column exists."""
+        columns = _core.columns()
+        tables = ("flow_samples", "path_samples", "link_samples")
+        known = [f"{table}.{name}" for table in tables for name in columns[table]]
+        where.at("column").one_of(self.column, known)
 
 
-def check_column(column: str, tables: Sequence[str], where: Where) -> None:
-    """Test that one of the tables has a column, such as `flow_samples.goodput_mbps`."""
-    columns = _core.columns()
-    known = [f"{table}.{name}" for table in tables for name in columns[table]]
-    where.at("column").one_of(column, known)
+@dataclass(frozen=True, kw_only=True)
+class FromRuns(Placed):
+    """A figure that is drawn from whole runs."""
+
+    group: str | None = None
+    """The group of a paper's runs; None is the item's."""
+    cases: tuple[Case, ...] | None = None
+    """Some of the group's cases, None is the item's; the one case of a study."""
+    baselines: tuple[Case, ...] = ()
+    """Cases of one rule, drawn in every panel of a study."""
 
 
-def _check_bin(bin_s: float, where: Where) -> None:
-    """Raise the error of a bin without a width."""
-    if bin_s <= 0:
-        raise where.at("bin_s").error(f"expected more than 0, got {bin_s:g}")
+@dataclass(frozen=True)
+class Series(FromRuns):
+    """Columns of the samples over time; in a study of the first seed, a panel per rule."""
+
+    kind: ClassVar = "series"
+    lines: tuple[Line, ...]
+    title: str = ""
+    panels: Literal["", "case", "line"] = ""
+    """A panel per case, a panel per line, or one for all."""
+    bin_s: float | None = None
+    """The width of the bins that smooth, s."""
+    from_s: float | None = None
+    to_s: float | None = None
+    seed: int | None = None
+    """One seed; None is the mean over all."""
+    y: str = ""
+    """The label of the axis."""
+    marks: tuple[float, ...] = ()
+    """Times of events in a study, s."""
+    marks_label: str = ""
+
+    def validate(self, where: Where) -> None:
+        """Test that bins have a width."""
+        if self.bin_s is not None and self.bin_s <= 0:
+            raise where.at("bin_s").error(f"expected more than 0, got {self.bin_s:g}")
 
 
-Drawing = Annotated[Curve | Plane | Time | Distribution, Tag("kind")]
+@dataclass(frozen=True)
+class Distribution(FromRuns):
+    """The share of values below x, or of those that are x or larger, over all seeds; in a study a
+    panel per rule."""
+
+    kind: ClassVar = "distribution"
+    of: Literal["transfers.duration_s", "flow_samples.goodput_mbps"] = "transfers.duration_s"
+    flow: str | None = None
+    title: str = ""
+    tail: bool = False
+    """Whether larger values are counted, on logarithmic axes."""
+    bin_s: float = 0.0
+    """Samples: the width of the bins over which a value is the mean, s."""
+    low_s: float | None = None
+    high_s: float | None = None
+    """The range of the line that is fitted and drawn with its slope; None draws none."""
+    rate_mbps: float | None = None
+    """The rate at which the duration of each file is added; None adds none."""
+    x: str = "duration x (s)"
+    y: str = "share that lasts x or longer"
+
+    def validate(self, where: Where) -> None:
+        """Test that the fitted range has both ends or none, and that samples have bins."""
+        if (self.low_s is None) != (self.high_s is None):
+            key = "high_s" if self.high_s is None else "low_s"
+            raise where.at(key).error("missing: a fitted line needs low_s and high_s")
+        if self.of.endswith("goodput_mbps") and self.bin_s <= 0:
+            raise where.at("bin_s").error(f"expected more than 0, got {self.bin_s:g}")
+        if self.of.endswith("goodput_mbps") and self.rate_mbps is not None:
+            raise where.at("rate_mbps").error("unknown key for samples, which have no bytes")
+
+
+Figure = Annotated[Bars | Series | Sweep | Distribution, Tag("kind")]
+"""A figure of a paper's item."""
+OfStudy = Sweep | Plane | Series | Distribution
+"""The figure of a study."""
+
+
+def cases_of(figure: OfStudy) -> tuple[str, ...]:
+    """The cases that the figure of a study draws."""
+    baselines = figure.baselines if isinstance(figure, FromRuns) else ()
+    return (*(figure.cases or ()), *baselines)

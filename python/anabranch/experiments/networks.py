@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch.experiments.drawings import cases_of
 from anabranch.experiments.suite import Block, Case, Sample, Suite
 from anabranch.rule import Rule
 from anabranch.scenario import Scenario, load, named, toml_value
@@ -181,7 +182,10 @@ def check_names(suite: Suite, block: Block, networks: Mapping[str, Network]) -> 
         for name, one in block.measures.items()
     ]
     if not block.name and (figure := suite.entries.figure) is not None:
-        named_in.append((where.at("figure"), vars(figure), figure.cases))
+        at, among = where.at("figure"), cases_of(figure)
+        named_in.append((at, vars(figure), among))
+        for i, line in enumerate(getattr(figure, "lines", ())):
+            named_in.append((at.at("lines").at(i), vars(line), among))
     for at, values, among in named_in:
         for case in networks.keys() & set(among):
             scenario = networks[case].scenario

@@ -10,11 +10,11 @@ import pandas as pd
 from anabranch import kernel
 from anabranch._core import VERSION
 from anabranch.experiments import checks, values
+from anabranch.experiments.curves import Extracts
 from anabranch.experiments.decision import FAILS, HOLDS, UNDECIDED
 from anabranch.experiments.folder import SUITES, open_harm, open_judge, open_study
 from anabranch.experiments.numbers import RESULTS, Answer
 from anabranch.experiments.runs import Runs, open_store
-from anabranch.experiments.samples import Samples
 from anabranch.experiments.subject import Subject, item_zero
 from anabranch.experiments.suite import OWN, Family, Item, Suite
 from anabranch.experiments.trial import Seeds, Trial, form_of, part
@@ -23,9 +23,8 @@ from anabranch.formats import interval, latex_rows, markdown_table, records
 from anabranch.result.caveats import caveats
 from anabranch.rule import libraries
 from anabranch.runner import BACKENDS, Progress, known_backend
-from anabranch.runner.asked import Algorithm, algorithms_of, check_jobs
-from anabranch.scenario import Scenario, ScenarioError, expected_one_of, rules, settings
-from anabranch.sweeps.store import Store
+from anabranch.runner.asked import Algorithm, check_jobs, named_algorithms
+from anabranch.scenario import ScenarioError, expected_one_of, rules, settings
 from anabranch.typed_toml import Values
 
 PROOFS = 0.05
@@ -46,8 +45,8 @@ class Outcome:
     answers: Sequence[Answer]
     rows: pd.DataFrame
     """A row per measure, case, rule and seed, of the suite's own cases."""
-    samples: Samples
-    """Data of single runs that the figure draws."""
+    extracts: Extracts
+    """Parts of runs that the figure draws, by case and rule."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """The runs that failed, with the reason."""
     late: Sequence[str] = ()
@@ -272,28 +271,15 @@ def planned(
     entries = suite.entries
     chosen = list(asked or entries.asked or every_rule(on))
     own = kernel.Run.algorithms() if on == "kernel" else BACKENDS[on].algorithms
-    plain = Scenario.parse(_PLAIN, suite.name)
-    named = algorithms_of(plain, [*[b for b in entries.beside if b not in chosen], *chosen], own)
+    named = named_algorithms([*[b for b in entries.beside if b not in chosen], *chosen], own)
     form = form_of(suite, quick, seeds)
     runs = Runs(open_store(store), jobs)
     return Trial(suite, named, on, quick, *form, runs, entries.items, settings(set))
 
 
-_PLAIN = """
-algorithm = "reno"
-seeds = [1]
-measure.duration_s = 9
-links.a = { rate_mbps = 1, delay_ms = 1 }
-flows = [{ name = "a", paths = [["a"]] }]
-"""
-
-
 def _ran(trial: Trial, progress: Progress | None) -> Outcome:
     """The outcome of a suite of its own cases."""
-    try:
-        trial.run(progress)
-    finally:
-        trial.runs.store.close()
+    trial.run(progress)
     block, networks = trial.blocks[""]
     rows: list[tuple[str, str, str, int, float | None]] = []
     failures: dict[str, str] = {}
@@ -330,7 +316,7 @@ def _outcome(
         found = values.relative(trial.blocks[""][0].measures, found)
     looks = trial.looks.counts[: trial.looks.taken]
     what = (trial.suite, trial.on, trial.quick, list(trial.rules), seeds, looks)
-    return Outcome(*what, answers, found, trial.samples, **rest)
+    return Outcome(*what, answers, found, trial.extracts, **rest)
 
 
 def judge(
@@ -342,7 +328,7 @@ def judge(
     on: str = "sim",
     quick: bool = False,
     seeds: Seeds = None,
-    store: Path | Store | None = None,
+    store: Path | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
     known: dict[tuple[str, str], float] | None = None,
@@ -367,17 +353,13 @@ def judge(
     kind = family_of(subject, family)
     chosen = asked.chosen(tuple(items) if items is not None else None)
     zero = item_zero(subject)
-    opened = open_store(store) if store is None or isinstance(store, Path) else store
-    runs = Runs(opened, jobs, failed=subject.failed, numbers={} if known is None else known)
+    numbers = {} if known is None else known
+    runs = Runs(open_store(store), jobs, failed=subject.failed, numbers=numbers)
     first, looks = form_of(asked, quick, seeds)
     named = {subject.name: subject.written}
-    try:
-        what = (asked, named, on, quick, first, looks, runs, chosen)
-        trial = Trial(*what, reasons=_reasons(chosen, kind))
-        trial.run(part(progress, 0.0, 1 - PROOFS))
-    finally:
-        if opened is not store:
-            opened.close()
+    what = (asked, named, on, quick, first, looks, runs, chosen)
+    trial = Trial(*what, reasons=_reasons(chosen, kind))
+    trial.run(part(progress, 0.0, 1 - PROOFS))
     answers = {one.name: one for one in trial.answers()}
     if proved := {name: item for name, item in chosen.items() if item.check == "proof"}:
         answers |= {one.name: one for one in checks.proofs(subject, proved, quick)}

@@ -1,7 +1,7 @@
 """Files of an outcome: a page, table, numbers per seed, figure, counterexamples, a manifest."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from markupsafe import Markup
@@ -147,13 +147,12 @@ def record_of_judgements(found: Sequence[Outcome]) -> str:
     return wide_csv(("section", "item"), [*cells, *said])
 
 
-def harm_table(outcome: Outcome) -> tuple[list[str], list[list[str]], Mapping[str, list[str]]]:
-    """Header and rows of `anabranch harm`, and the cases by rule that it fails.
+def harm_table(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of `anabranch harm`.
 
     A cell is the goodput over both paths, and relative to the best path's; with "?" undecided.
     """
     rows: list[list[str]] = []
-    harmed: dict[str, list[str]] = {rule: [] for rule in outcome.rules}
     by_case: dict[str, list[Answer]] = {}
     for one in outcome.answers:
         for number in one.numbers or ():
@@ -168,7 +167,5 @@ def harm_table(outcome: Outcome) -> tuple[list[str], list[list[str]], Mapping[st
             runs = {f"{number.network.case}, {one.rule}, seed {seed}" for seed in number.seeds}
             when = " (late)" if runs & late else ""
             row[one.rule] = f"{number.value:.1f}, {number.value / best:.2f}{unsure}{when}"
-            if one.result == FAILS:
-                harmed[one.rule].append(case)
         rows.append([case, f"{best:.1f}", *(row[rule] for rule in outcome.rules)])
-    return ["network and loss", "best path", *outcome.rules], rows, harmed
+    return ["network and loss", "best path", *outcome.rules], rows

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from anabranch.conversion.described import Delays, Steps, Walk, csv, mahimahi
-from anabranch.experiments.drawings import Drawing
+from anabranch.experiments.drawings import FromRuns, OfStudy, cases_of
 from anabranch.quantities import QUANTITIES
 from anabranch.sweeps import space
 from anabranch.typed_toml import REST, Placed, Some, Tag, Values, Where, check_call
@@ -284,7 +284,7 @@ class Entries(Placed):
     cases: Mapping[str, Case] = field(default_factory=dict)
     reference: Reference | None = None
     measures: Mapping[str, Measure] = field(default_factory=dict)
-    figure: Drawing | None = None
+    figure: Annotated[OfStudy, Tag("kind")] | None = None
     not_modelled: tuple[Lack, ...] = ()
     """Features of the field's experiments that this suite lacks."""
     traces: Mapping[str, Trace] = field(default_factory=dict)
@@ -330,14 +330,14 @@ class Entries(Placed):
     def _check_figure(self, where: Where, judged: list[str]) -> None:
         figure, place = self.figure, where.at("figure")
         if figure is not None:
-            for case in figure.cases:
+            for case in cases_of(figure):
                 place.at("cases").one_of(case, list(self.cases))
-            for key in ("measure", "x_measure", "y_measure"):
+            for key in ("metric", "x_metric", "y_metric"):
                 if hasattr(figure, key):
                     place.at(key).one_of(getattr(figure, key), list(self.measures))
-            for i, name in enumerate(getattr(figure, "capacity", ())):
-                place.at("capacity").at(i).one_of(name, list(self.traces))
-            judged = [*judged, *figure.cases]
+            if isinstance(figure, FromRuns) and len(figure.cases or ()) != 1:
+                raise place.at("cases").error("expected the one case whose runs are drawn")
+            judged = [*judged, *cases_of(figure)]
         for case in judged:
             if self.cases[case].on is not None:
                 why = "the verdict or the figure needs the case on every backend: remove the key"

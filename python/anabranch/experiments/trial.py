@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from anabranch.experiments.curves import Extracts, extract
 from anabranch.experiments.decision import Looks
+from anabranch.experiments.drawings import Distribution, Series, cases_of
 from anabranch.experiments.networks import (
     Cell,
     Network,
@@ -15,8 +17,7 @@ from anabranch.experiments.networks import (
 )
 from anabranch.experiments.numbers import NOT_TESTED, Answer, Number
 from anabranch.experiments.runs import Runs
-from anabranch.experiments.samples import Samples
-from anabranch.experiments.suite import Block, Bound, Item, Measure, Suite
+from anabranch.experiments.suite import Block, Bound, Case, Item, Measure, Suite
 from anabranch.result import Result
 from anabranch.rule import Rule
 from anabranch.runner import BACKENDS, Progress
@@ -68,11 +69,11 @@ class Trial:
     """The numbers of searches, by item."""
     warnings: dict[str, list[str]] = field(default_factory=dict)
     """Warnings of runs, with the items that they concern."""
-    samples: Samples = field(init=False)
+    extracts: Extracts = field(default_factory=dict)
+    """Parts of runs that the figure draws, by case and rule."""
 
     def __post_init__(self) -> None:
         """Plan and check all networks. Raises `ScenarioError`."""
-        self.samples = Samples(self.suite.entries.figure)
         for name, item in self.items.items():
             if not item.runs or name in self.reasons:
                 continue
@@ -88,12 +89,18 @@ class Trial:
         check_names(self.suite, block, found)
         return found
 
-    def _network(self, block: Block, key: str, case: object, sampled: Values) -> Network:
+    def _network(self, block: Block, key: str, case: Case, sampled: Values) -> Network:
         how = (self.rules, self.quick, sampled, self.set)
-        return Network.of(self.suite, block, key, case, *how)  # type: ignore[arg-type]
+        return Network.of(self.suite, block, key, case, *how)
 
     def run(self, progress: Progress | None = None) -> None:
-        """Run all looks, until every number is decided or has given up."""
+        """Run all looks, until every number is decided or has given up; the store is closed."""
+        try:
+            self._run(progress)
+        finally:
+            self.runs.store.close()
+
+    def _run(self, progress: Progress | None) -> None:
         searches = [one for one in self.blocks.items() if one[1][0].sample is not None]
         start = SEARCH if searches else 0.0
         for number, (name, (block, networks)) in enumerate(searches, 1):
@@ -134,7 +141,7 @@ class Trial:
             for cell in cells:
                 for seed in seeds:
                     warned = first and cell is cells[0] and seed == seeds[0]
-                    seen = warned or (not network.block and self.samples.takes(network.case))
+                    seen = warned or (not network.block and bool(self._draws(network.case)))
                     wanted.append((cell, seed, measures, seen))
         self.runs.take(wanted, progress, self._see, self._name)
 
@@ -160,8 +167,16 @@ class Trial:
             )
             names = [name for name, first in firsts if cell in first.rules.values()]
             self.warnings.setdefault(warning, []).extend(filter(None, names))
-        if self.samples.takes(cell.case):
-            self.samples.add(cell.case, cell.rule, seed, result)
+        if figure := self._draws(cell.case):
+            found = self.extracts.setdefault((cell.case, cell.rule), {})
+            found[seed] = extract(figure, result)
+
+    def _draws(self, case: str) -> Series | Distribution | None:
+        """The figure, if it draws runs of a case."""
+        figure = self.suite.entries.figure
+        if isinstance(figure, Series | Distribution) and case in cases_of(figure):
+            return figure
+        return None
 
     def numbers(self, name: str) -> list[Number]:
         """The numbers of an item for every rule, the smallest case first."""

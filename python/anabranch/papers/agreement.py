@@ -12,11 +12,11 @@ from typing import Any
 
 import pandas as pd
 
+from anabranch.experiments.case import Case
 from anabranch.experiments.trial import part
 from anabranch.files import output
 from anabranch.formats import csv_table, interval, json_text, markdown_table, number, percent
 from anabranch.intervals import mean_with_interval
-from anabranch.papers.case import Case
 from anabranch.papers.folder import open_paper
 from anabranch.papers.reproduce import Name, measure_all
 from anabranch.papers.suite import Paper

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.papers.case import Case
+from anabranch.experiments.case import Case
 from anabranch.typed_toml import Tag, Where
 
 Number: TypeAlias = float | NDArray[np.float64]

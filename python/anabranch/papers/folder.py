@@ -6,9 +6,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-from anabranch.papers.case import Case
+from anabranch.experiments.case import Case
+from anabranch.experiments.drawings import Bars, FromRuns, Sweep
 from anabranch.papers.checks import ByStatement, Check, Known, Missing, needed
-from anabranch.papers.figures import Bars, Series, Sweep, Tail
 from anabranch.papers.suite import Item, Paper, repeated
 from anabranch.scenario import ScenarioError, expected_one_of
 from anabranch.typed_toml import Where, read_files
@@ -76,7 +76,7 @@ def _check(paper: Paper) -> None:
 def _check_cases(item: Item, names: dict[str, list[Case]]) -> None:
     """Test the groups and the cases of an item's measures and figures."""
     reached: list[Case] = []
-    figures = [one for one in item.figures or () if isinstance(one, Series | Tail)]
+    figures = [one for one in item.figures or () if isinstance(one, FromRuns)]
     for entry in (*item.measures, *figures):
         group = entry.group or item.group
         if not group:

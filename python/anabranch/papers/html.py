@@ -15,18 +15,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from anabranch.experiments.case import Case
+from anabranch.experiments.curves import Curve, Drawing
+from anabranch.experiments.figures import MARKS, draw_curve, look_of
 from anabranch.experiments.pages import render
 from anabranch.figures import style
 from anabranch.figures.network import topology
 from anabranch.figures.style import Marker
-from anabranch.papers.case import Case
-from anabranch.papers.curves import Curve, Drawing
 from anabranch.papers.report import NEAR, OFF, Item, Report, Row, Table, measured
 
 INK, RULE = style.PAGE_INK, style.PAGE_RULE
-
-MARKS = ["-", (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)), (0, (6, 1, 1, 1, 1, 1))]
-"""Line styles of the kinds of theory value, in the order of the report's list of them."""
 
 WIDTH = 4.1
 """The width of every drawing, inches: that of a phone; a page has two beside each other."""
@@ -76,7 +74,7 @@ class Pictures:
             title, curves = of
             axes.set_title(self.report.label(title) if title else "")
             for curve in curves:
-                self.curve(axes, curve)
+                draw_curve(axes, curve, *self.style(curve.algorithm))
             style.plain_log(axes, drawing.log)
             if "y" not in drawing.log:
                 axes.set_ylim(bottom=0)  # last, because setting a limit stops autoscaling
@@ -85,14 +83,6 @@ class Pictures:
         made = self.sheets(drawing.title, panel, [*drawing.panels.items()], "xy")
         handles = self.curve_legend(drawing)
         return [self.legend(handles, drawing.title), *made] if len(handles) > 1 else made
-
-    def curve(self, axes: Axes, curve: Curve) -> None:
-        """A line or points with their intervals."""
-        colour, marker = self.style(curve.algorithm)
-        axes.plot(curve.x, curve.y, **_look(curve, colour, marker))
-        if curve.interval:
-            half = [np.nan if width is None else width for width in curve.interval]
-            axes.errorbar(curve.x, curve.y, half, fmt="none", ecolor=colour, lw=1, capsize=2)
 
     def curve_legend(self, drawing: Drawing) -> list[Line2D]:
         """One entry per name; in ink if the name has different colours in different panels."""
@@ -103,7 +93,7 @@ class Pictures:
         for name, curves in named.items():
             looks = {self.style(curve.algorithm) for curve in curves}
             colour, marker = looks.pop() if len(looks) == 1 else (INK, "o")
-            look = _look(curves[0], colour, marker)
+            look = look_of(curves[0], colour, marker)
             handles.append(Line2D([], [], label=self.report.label(name), **look))
         return handles
 
@@ -268,19 +258,6 @@ def _styles(algorithms: Mapping[str, str]) -> dict[str, tuple[str, Marker]]:
     """Colour and marker by label; the first label of an algorithm has the algorithm's own."""
     named = {label: f"{name.split(':')[0]}:{label}" for label, name in algorithms.items()}
     return {label: style.style(name, list(named.values())) for label, name in named.items()}
-
-
-def _look(curve: Curve, colour: str, marker: Marker) -> dict[str, Any]:
-    """Matplotlib's properties of a curve, in its panel and in the legend."""
-    dash = style.DASHES[curve.dash % len(style.DASHES)]
-    look: dict[str, Any] = {"color": colour, "ls": dash, "lw": 1.1}
-    if curve.mark:
-        look |= {"marker": marker, "markersize": 4.5}
-    if curve.mark == "hollow":
-        look |= {"ls": "none", "markerfacecolor": "none"}
-    if not curve.algorithm:
-        look |= {"ls": MARKS[(curve.dash + 1) % len(MARKS)], "lw": 1.3}
-    return look
 
 
 def _sheet(salt: str) -> dict[Any, Any]:

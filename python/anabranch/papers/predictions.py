@@ -10,7 +10,7 @@ from statistics import fmean
 
 import pandas as pd
 
-from anabranch.papers.case import Case
+from anabranch.experiments.case import Case
 from anabranch.papers.suite import Group, Measure, Paper, Setup, takes
 from anabranch.quantities.rates import drop_percent
 from anabranch.scenario import load

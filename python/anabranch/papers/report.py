@@ -13,14 +13,14 @@ from typing import Any
 import pandas as pd
 
 from anabranch.core_types import PlainNetwork
+from anabranch.experiments.case import Case
+from anabranch.experiments.curves import Drawing, sweep
+from anabranch.experiments.drawings import Bars, Sweep
 from anabranch.experiments.pages import render
 from anabranch.formats import csv_table, finite, interval, latex_rows, number, percent
 from anabranch.intervals import mean_with_interval, median_with_interval
 from anabranch.papers import suite
-from anabranch.papers.case import Case
 from anabranch.papers.checks import Number
-from anabranch.papers.curves import Drawing, sweep
-from anabranch.papers.figures import Bars, Sweep
 from anabranch.papers.judge import Claim, Spread, Verdict, judge
 from anabranch.scenario import load
 from anabranch.statements.statement import Statement
@@ -225,21 +225,6 @@ class Report(suite.Described, Judged):
         rows = [row for table in item.tables for row in table.rows]
         return [name for name in self.theory if any(name in row.theory for row in rows)]
 
-    def tally(self) -> str:
-        """The score in words, without verdicts that no claim got."""
-        score, plural = self.score, {Verdict.HOLDS: "hold", Verdict.FAILS: "fail"}
-        words = ", ".join(
-            f"{n} {plural.get(verdict, verdict) if n > 1 else verdict}"
-            for verdict, n in score.counts.items()
-            if n
-        )
-        if own := score.own_in_words(" of our own hold"):
-            words += f"; {own}"
-        if score.numbers:
-            near = f"{score.within_10} are within 10 %, {score.within_30} within 30 %"
-            words += f". Of {score.numbers} printed numbers {near}"
-        return words
-
     def label(self, name: str) -> str:
         """The text for a metric, case or part of a case: `N1 = 10, LIA` for `n1_10.lia`."""
         return Case(name).labelled(self.labels)
@@ -387,8 +372,8 @@ def _item(
             every = [table.metric for table in tables]
             bars += every if figure.metrics is None else figure.metrics
         elif isinstance(figure, Sweep):
-            of_metric = means[means["metric"] == figure.metric]
-            made.append(sweep(figure, of_metric, item.metric(figure.metric)))
+            of_metric, printed = means[means["metric"] == figure.metric], item.metric(figure.metric)
+            made.append(sweep(figure, of_metric, printed.published, printed.theory))
         elif (item.id, index) in drawings:
             made.append(drawings[item.id, index])
     return Item(item.id, item.title, item.place, tables, claims, bars, made, item.own)

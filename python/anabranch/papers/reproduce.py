@@ -1,22 +1,20 @@
 """Reproduce a paper: run its experiments, measure, judge its claims, write the report."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import pandas as pd
 
+from anabranch.experiments.case import Case
+from anabranch.experiments.curves import Drawing, Extracts, drawn, extract, together
+from anabranch.experiments.drawings import Distribution, Series
 from anabranch.experiments.networks import Cell
 from anabranch.experiments.runs import Runs, open_store
 from anabranch.experiments.trial import part
 from anabranch.files import output, refuse_full, staged
 from anabranch.formats import json_text
-from anabranch.papers import curves
-from anabranch.papers.case import Case
-from anabranch.papers.curves import Drawing
-from anabranch.papers.figures import Series, Tail
 from anabranch.papers.folder import known_papers, open_paper
 from anabranch.papers.report import Report, Summary, report_of
 from anabranch.papers.suite import Drop, Measure, Paper, takes
@@ -138,18 +136,12 @@ def measure_all(
     known_backend(on)
     check_jobs(jobs)
     plans = [made for name in paper.groups for made in planned(paper, name, quick, on)]
-    drawings: dict[tuple[str, int], dict[int, Drawing]] = {}
-    results: dict[int, dict[int, Result]] = {}
-    by_cell = {id(one.cell): (number, one) for number, one in enumerate(plans)}
+    extracts: Extracts = {}
+    by_cell = {id(one.cell): one for one in plans}
 
     def see(cell: Cell, seed: int, result: Result) -> None:
-        (number, one), found = by_cell[id(cell)], results.setdefault(id(cell), {})
-        found[seed] = result
-        if len(found) == len(one.seeds):
-            whole = _joined([found[seed] for seed in one.seeds])
-            for place, figure in one.figures:
-                drawings.setdefault(place, {})[number] = curves.drawn(figure, whole, one.case)
-            del results[id(cell)]
+        for place, figure in by_cell[id(cell)].figures:
+            extracts.setdefault((place, id(cell)), {})[seed] = extract(figure, result)
 
     runs = Runs(open_store(store), jobs, strict=True)
     wanted = [(p.cell, seed, p.measures, bool(p.figures)) for p in plans for seed in p.seeds]
@@ -178,11 +170,13 @@ def measure_all(
     for item, drop in paper.drops:
         if {(item, drop.of, drop.from_), (item, drop.of, drop.to)} & set(late):
             late.append((item, drop.metric, drop.case))
-    drawn = {
-        place: reduce(Drawing.joined, [each[number] for number in sorted(each)])
-        for place, each in drawings.items()
-    }
-    return Measured(numbers, drawn, unsolved, late)
+    drawings: dict[tuple[str, int], list[Drawing]] = {}
+    for one in plans:
+        for place, figure in one.figures:
+            of_case = drawn(figure, extracts.get((place, id(one.cell)), {}), one.case)
+            drawings.setdefault(place, []).append(of_case)
+    figures = {place: together(each) for place, each in drawings.items()}
+    return Measured(numbers, figures, unsolved, late)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +189,7 @@ class Planned:
     names: Sequence[Name]
     measures: Sequence[Measure]
     """The measure of each number."""
-    figures: Sequence[tuple[tuple[str, int], Series | Tail]]
+    figures: Sequence[tuple[tuple[str, int], Series | Distribution]]
     """Drawings by item and index among the item's figures."""
 
 
@@ -207,28 +201,19 @@ def planned(paper: Paper, name: str, quick: bool, on: str) -> Iterator[Planned]:
     for setup in group.setups():
         case = setup.case
         taken = [(item, one) for item in items for one in item.taken if takes(one, name, case)]
-        drawn = [
+        figures = [
             ((item.id, index), figure)
             for item in items
             for index, figure in enumerate(item.drawn)
-            if isinstance(figure, Series | Tail) and takes(figure, name, case)
+            if isinstance(figure, Series | Distribution) and takes(figure, name, case)
         ]
-        if not (taken or drawn):
+        if not (taken or figures):
             continue
         scenario = load(paper.folder / group.scenario, {**setup.overrides, **shorter})
         rules, seeds = choices(scenario, setup.algorithm, list(asked), on)
         names = [(item.id, one.metric, str(case.renamed(one.case))) for item, one in taken]
         cell = Cell(str(case), case.algorithm, scenario, on, next(iter(rules)))
-        yield Planned(case, cell, seeds, names, [one for _, one in taken], drawn)
-
-
-def _joined(results: Sequence[Result]) -> Result:
-    """The Result of the seeds of a case."""
-    parts = [result.tables() for result in results]
-    tables = {
-        name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
-    }
-    return replace(results[0], **tables)
+        yield Planned(case, cell, seeds, names, [one for _, one in taken], figures)
 
 
 def _dropped(frame: pd.DataFrame, item: str, drop: Drop) -> pd.DataFrame:

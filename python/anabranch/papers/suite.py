@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
 from anabranch import _core
+from anabranch.experiments.case import Case
+from anabranch.experiments.drawings import Bars, Distribution, Figure, FromRuns, Series
 from anabranch.experiments.suite import Taken
-from anabranch.papers.case import Case
 from anabranch.papers.checks import Check
-from anabranch.papers.figures import Bars, Figure, Series, Tail
 from anabranch.quantities import QUANTITIES
 from anabranch.scenario import ScenarioError
 from anabranch.typed_toml import KEY, Placed, Some, Values, Where, check_call
@@ -126,10 +126,10 @@ class Measure(Taken):
             yield replace(self, case=f"{name}.{self.case}", during={}, parameters=parameters)
 
 
-OfRuns = TypeVar("OfRuns", bound=Measure | Series | Tail)
+OfRuns = TypeVar("OfRuns", bound=Measure | Series | Distribution)
 
 
-def takes(one: Measure | Series | Tail, group: str, case: Case) -> bool:
+def takes(one: Measure | FromRuns, group: str, case: Case) -> bool:
     """Whether a measure or figure is taken in the runs of a case of a group."""
     return one.group == group and (one.cases is None or case in one.cases)
 
@@ -227,7 +227,7 @@ class Item(Placed):
     def drawn(self) -> list[Figure]:
         """The figures, those drawn from runs with the item's group and cases."""
         found = (Bars(),) if self.figures is None else self.figures
-        return [self._own(one) if isinstance(one, Series | Tail) else one for one in found]
+        return [self._own(one) if isinstance(one, Series | Distribution) else one for one in found]
 
     def _own(self, one: OfRuns) -> OfRuns:
         """A measure or figure with the item's group and cases, where it has none of its own."""

@@ -56,6 +56,11 @@ def algorithms_of(
         raise ScenarioError(
             f"{scenario.source}: every flow names its own algorithm, so there is none to replace"
         )
+    return named_algorithms(algorithm, own)
+
+
+def named_algorithms(algorithm: Algorithms, own: Collection[str]) -> dict[str, Rule | None]:
+    """As `algorithms_of`, for a scenario whose algorithm is replaced. Raises `ScenarioError`."""
     chosen: dict[str, Rule | None] = {}
     for choice in _several(algorithm):
         name, rule = _named(choice, own)

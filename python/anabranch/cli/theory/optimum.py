@@ -275,7 +275,7 @@ def show_fixed_point(interval: "Interval", name: str, point: "FixedPoint") -> No
 
 def show_predictions(paper: "Paper", found: "Sequence[Prediction]") -> None:
     """The theory of a paper: computed and printed values, a line per case."""
-    from anabranch.papers.case import Case
+    from anabranch.experiments.case import Case
     from anabranch.papers.predictions import FIXED_POINT, OPTIMUM, PROBING
 
     lines: dict[tuple[str, str, str], dict[str, float]] = {}
