@@ -12,7 +12,7 @@ use anabranch_scenario::time::{SECOND, seconds};
 
 use crate::calendar::Event;
 use crate::connection::program::{Arrival, PS_PER_US, Program, pacing_rate, srtt_us, units};
-use crate::connection::scheduler::linux::LinuxScheduler;
+use crate::connection::scheduler::linux::{LinuxScheduler, largest_buffer};
 use crate::connection::subflow::Subflow;
 use crate::connection::tcp::Tcp;
 use crate::connection::timers::TimerEvent;
@@ -133,7 +133,7 @@ impl LinuxScheduler {
             recovering,
         };
         for (other, (path, program)) in paths.iter().zip(&self.programs).enumerate() {
-            let counts = path.timeouts_in_a_row() < DEAD_TIMEOUTS && !program.is_held();
+            let counts = path.backoff < DEAD_TIMEOUTS && !program.is_held();
             let Some(srtt_us) = srtt_us(path).filter(|_| other != r && counts) else {
                 continue;
             };
@@ -156,9 +156,7 @@ impl LinuxScheduler {
             late_us,
             early: (u128::from(rate) * u128::from(late_us) / 1_000_000) as u64,
             burst,
-            buffers: self
-                .largest_buffer(tcp)
-                .min(u64::from(tcp.receive_packets) * tcp.payload()),
+            buffers: largest_buffer(tcp).min(u64::from(tcp.receive_packets) * tcp.payload()),
         }
     }
 
@@ -308,7 +306,7 @@ impl Connection {
             program.left_out = left_out;
             if left_out {
                 self.controller.on_silence(r);
-            } else if path.timeouts_in_a_row() < DEAD_TIMEOUTS {
+            } else if path.backoff < DEAD_TIMEOUTS {
                 self.controller.set_silent(r, false);
             }
         }

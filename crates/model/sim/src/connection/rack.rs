@@ -80,7 +80,7 @@ impl Rack {
     pub fn on_sent(&mut self, now: Time, sequence: PacketNumber) {
         self.sent.push_back((now, sequence));
         if sequence < self.next {
-            self.window.on_sent_again(now, sequence);
+            self.window.again.entry(sequence).or_insert(now);
         }
         self.next = self.next.max(sequence + 1);
     }
@@ -192,7 +192,7 @@ impl Rack {
 
 /// The reordering window (section 6.2, steps 3 and 4), which says how late a packet may be, and the
 /// observed reordering that it follows from.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Reordering {
     /// Whether a packet's first transmission has arrived after that of a later packet. The RFC
     /// counts packets that were never sent again; as in Linux (`tcp_try_undo_partial`), the echoed
@@ -204,8 +204,8 @@ struct Reordering {
     una: PacketNumber,
     /// When packets from `una` on were sent again first.
     again: BTreeMap<PacketNumber, Time>,
-    /// The window in quarters of the smallest RTT (`RACK.reo_wnd_mult`).
-    quarters: u32,
+    /// Quarters of the smallest RTT in the window beside the first (`RACK.reo_wnd_mult` - 1).
+    more_quarters: u32,
     /// Recoveries until the window is small again (`RACK.reo_wnd_persist`).
     persists: u32,
     /// The window does not grow again before everything below this is acknowledged
@@ -214,27 +214,7 @@ struct Reordering {
     was_recovering: bool,
 }
 
-impl Default for Reordering {
-    fn default() -> Reordering {
-        Reordering {
-            seen: false,
-            end: 0,
-            una: 0,
-            again: BTreeMap::new(),
-            quarters: 1,
-            persists: 0,
-            round_end: None,
-            was_recovering: false,
-        }
-    }
-}
-
 impl Reordering {
-    /// A packet is sent again.
-    pub fn on_sent_again(&mut self, now: Time, sequence: PacketNumber) {
-        self.again.entry(sequence).or_insert(now);
-    }
-
     /// Processes an acknowledgement; `of_probe`: it reports that a probe arrived twice.
     pub fn on_ack(&mut self, sender: &mut Sender, ack: &Acknowledgement, of_probe: bool) {
         let sequence = ack.selective;
@@ -264,12 +244,12 @@ impl Reordering {
         }
         if duplicate && self.seen && self.round_end.is_none() {
             self.round_end = Some(sender.next());
-            self.quarters += 1;
+            self.more_quarters += 1;
             self.persists = PERSISTS;
         } else if recovered {
             self.persists = self.persists.saturating_sub(1);
             if self.persists == 0 {
-                self.quarters = 1;
+                self.more_quarters = 0;
             }
         }
         self.was_recovering = sender.is_recovering();
@@ -281,7 +261,7 @@ impl Reordering {
         if !self.seen && sure {
             return 0;
         }
-        let window = Time::from(self.quarters) * min_rtt.unwrap_or_default() / 4;
+        let window = Time::from(1 + self.more_quarters) * min_rtt.unwrap_or_default() / 4;
         smoothed.map_or(window, |smoothed| window.min(smoothed))
     }
 }
@@ -454,12 +434,9 @@ mod tests {
     ) -> Detected {
         let ack = Acknowledgement {
             sent_at: at,
-            connection: 0,
             cumulative,
             selective,
-            data_cumulative: 0,
-            path: 0,
-            ecn: Default::default(),
+            ..Acknowledgement::default()
         };
         sender.on_ack(&ack);
         rack.on_ack(sender, &ack, at + 100, None)
@@ -503,13 +480,8 @@ mod tests {
         rack.on_sent(90, 0);
         // The original of packet 0 arrives.
         let first = Acknowledgement {
-            sent_at: 0,
-            connection: 0,
             cumulative: 1,
-            selective: 0,
-            data_cumulative: 0,
-            path: 0,
-            ecn: Default::default(),
+            ..Acknowledgement::default()
         };
         sender.on_ack(&first);
         sender.undo_timeout();
@@ -526,12 +498,9 @@ mod tests {
     fn duplicate(rack: &mut Rack, sender: &mut Sender, cumulative: u64, selective: u64, at: Time) {
         let mut ack = Acknowledgement {
             sent_at: at,
-            connection: 0,
             cumulative,
             selective,
-            data_cumulative: 0,
-            path: 0,
-            ecn: Default::default(),
+            ..Acknowledgement::default()
         };
         ack.ecn.set(Bits::DUPLICATE);
         sender.on_ack(&ack);

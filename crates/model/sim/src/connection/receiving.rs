@@ -50,7 +50,7 @@ impl Sacking {
 }
 
 /// The links of a path's acknowledgements, and those that are on their way.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct WayBack {
     /// Index of the first hop in the network's table.
     pub first_hop: u32,
@@ -68,9 +68,7 @@ impl WayBack {
     pub fn new(first_hop: u32) -> WayBack {
         WayBack {
             first_hop,
-            sent: VecDeque::new(),
-            first: 0,
-            recent: Vec::new(),
+            ..WayBack::default()
         }
     }
 
@@ -372,13 +370,8 @@ mod tests {
         let mut way_back = WayBack::new(0);
         let sacking = |cumulative| Sacking {
             ack: Acknowledgement {
-                sent_at: 0,
-                connection: 0,
                 cumulative,
-                selective: 0,
-                data_cumulative: 0,
-                path: 0,
-                ecn: Default::default(),
+                ..Acknowledgement::default()
             },
             blocks: Vec::new(),
         };

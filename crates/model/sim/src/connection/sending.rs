@@ -64,7 +64,7 @@ impl Connection {
         }
         let path = &mut self.paths[r];
         if outcome.advanced {
-            path.forget_backoff();
+            path.backoff = 0;
             path.forget_acknowledged();
             if let Some(time) = path.restart_timer(world) {
                 self.schedule_timer(world, r, time);
