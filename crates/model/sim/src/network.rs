@@ -190,8 +190,7 @@ impl Network {
     pub fn send(&mut self, now: Time, packet: Packet) -> Result<(), Cause> {
         let number = self.hops[packet.hop as usize];
         let wire = &mut self.wires[number as usize];
-        let (Some(AnyLink::Plain(link)), false) =
-            (&mut wire.link, packet.bits.has(Bits::CAPABLE))
+        let (Some(AnyLink::Plain(link)), false) = (&mut wire.link, packet.bits.has(Bits::CAPABLE))
         else {
             return self.send_any(now, number, packet);
         };

@@ -268,26 +268,8 @@ impl Reordering {
 
 /// A connection's side of RACK-TLP: its two timers, and the probe.
 impl Connection {
-    /// Detects losses by send times at an acknowledgement, after the scoreboard has processed it;
-    /// true if a recovery begins.
-    #[cold]
-    pub(super) fn detect_by_time(
-        &mut self,
-        world: &mut World,
-        r: usize,
-        ack: &Acknowledgement,
-    ) -> bool {
-        let path = &mut self.paths[r];
-        let Some(rack) = &mut path.rack else {
-            return false;
-        };
-        let detected = rack.on_ack(&mut path.sender, ack, world.now, path.rto.smoothed());
-        self.on_detected(world, r, &detected);
-        detected.loss
-    }
-
-    /// Applies what RACK has detected on path `r`.
-    fn on_detected(&mut self, world: &mut World, r: usize, detected: &Detected) {
+    /// Applies what RACK has detected on path `r`; true if a recovery begins.
+    pub(super) fn on_detected(&mut self, world: &mut World, r: usize, detected: &Detected) -> bool {
         let losses = [detected.loss, detected.repaired_by_probe];
         for _ in losses.iter().filter(|&&loss| loss) {
             self.controller.on_loss(r);
@@ -296,29 +278,26 @@ impl Connection {
         if detected.repaired_by_probe && !detected.loss {
             self.controller.on_recovered(r);
         }
-        if let Some(time) = detected.late_at {
-            self.schedule_rack(world, r, time);
-        }
+        self.schedule(world, Event::Rack, r, detected.late_at);
+        detected.loss
     }
 
     /// A timer event of RACK.
-    pub fn on_rack_timer(&mut self, world: &mut World, r: u16) {
-        let index = usize::from(r);
-        // As for the retransmission timer: this may be another connection by now.
-        let Some(rack) = self.paths.get_mut(index).and_then(|p| p.rack.as_mut()) else {
+    pub fn on_rack_timer(&mut self, world: &mut World, r: usize) {
+        let Some(rack) = &mut self.paths[r].rack else {
             return;
         };
         let events = [&mut rack.reordering, &mut rack.probing].map(|t| t.on_event(world.now));
         for event in events {
             if let TimerEvent::Later(time) = event {
-                self.schedule_rack(world, index, time);
+                self.schedule(world, Event::Rack, r, Some(time));
             }
         }
         if events[0] == TimerEvent::Expired {
-            self.detect_late(world, index);
+            self.detect_late(world, r);
         }
         if events[1] == TimerEvent::Expired {
-            self.send_probe(world, index);
+            self.send_probe(world, r);
         }
     }
 
@@ -327,10 +306,10 @@ impl Connection {
         let path = &mut self.paths[r];
         let Some(rack) = &mut path.rack else { return };
         let detected = rack.detect(&mut path.sender, world.now, path.rto.smoothed());
-        self.on_detected(world, r, &detected);
+        let loss = self.on_detected(world, r, &detected);
         self.report_losses(world.now, r);
         self.open_window(world.now, r);
-        if detected.loss {
+        if loss {
             self.retransmit(world, r);
             self.tell_program(world, r, false);
         }
@@ -351,22 +330,18 @@ impl Connection {
             .smoothed()
             .map_or(SECOND, |srtt| 2 * srtt + delay + SLACK);
         let rto_at = path.timer.deadline();
-        if let Some(time) = rack.restart_probing(&path.sender, world.now, wait, rto_at) {
-            self.schedule_rack(world, r, time);
-        }
+        let time = rack.restart_probing(&path.sender, world.now, wait, rto_at);
+        self.schedule(world, Event::Rack, r, time);
     }
 
     /// Sends new data beyond the window, or the last packet again (section 7.3).
     fn send_probe(&mut self, world: &mut World, r: usize) {
         let path = &self.paths[r];
-        let end = path.sender.next();
-        if !path
-            .rack
-            .as_ref()
-            .is_some_and(|rack| rack.may_probe(&path.sender))
-        {
+        let may_probe = |rack: &Rack| rack.may_probe(&path.sender);
+        if !path.rack.as_deref().is_some_and(may_probe) {
             return;
         }
+        let (sent_at, end) = (world.now, path.sender.next());
         let again = !self.send_queued_or_new(world, r);
         if again {
             let path = &mut self.paths[r];
@@ -374,9 +349,7 @@ impl Connection {
             let data = path.data_of(end - 1);
             self.transmit(world, r, end - 1, data, Bits::default());
         }
-        let path = &mut self.paths[r];
-        if let Some(rack) = &mut path.rack {
-            let sent_at = world.now;
+        if let Some(rack) = &mut self.paths[r].rack {
             rack.probing.stop();
             rack.probe = Some(Probe {
                 sent_at,
@@ -398,14 +371,6 @@ impl Connection {
         self.paths[r].totals.retransmitted_packets += u64::from(again);
         self.send_first(world, r, data);
         true
-    }
-
-    fn schedule_rack(&self, world: &mut World, r: usize, time: Time) {
-        let event = Event::Rack {
-            connection: self.number,
-            path: r as u16,
-        };
-        world.network.calendar.push(time, event);
     }
 }
 

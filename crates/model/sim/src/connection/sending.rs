@@ -1,7 +1,6 @@
 //! The sending side of a connection: acknowledgements, and which packet is sent when.
 
 use anabranch_control::Ack;
-use anabranch_net::Time;
 use anabranch_scenario::time::seconds;
 
 use crate::calendar::Event;
@@ -66,9 +65,8 @@ impl Connection {
         if outcome.advanced {
             path.backoff = 0;
             path.forget_acknowledged();
-            if let Some(time) = path.restart_timer(world) {
-                self.schedule_timer(world, r, time);
-            }
+            let time = path.restart_timer(world);
+            self.schedule(world, Event::Timeout, r, time);
             if EXTRAS && self.paths[r].rack.is_some() {
                 self.restart_probing(world, r);
             }
@@ -107,8 +105,9 @@ impl Connection {
                 ecn.on_reduced();
             }
         }
-        if path.rack.is_some() {
-            loss |= self.detect_by_time(world, r, ack);
+        if let Some(rack) = &mut path.rack {
+            let detected = rack.on_ack(&mut path.sender, ack, world.now, path.rto.smoothed());
+            loss |= self.on_detected(world, r, &detected);
         }
         if self.paths[r].ecn.is_some() {
             self.on_echo(r, ack.ecn, outcome.delivered);
@@ -399,7 +398,7 @@ impl Connection {
             rack.on_sent(world.now, packet.sequence);
         }
         if path.host.is_some() {
-            self.delay(world, packet);
+            self.delay(world, r, packet);
         } else {
             self.offer(world, packet);
         }
@@ -412,35 +411,23 @@ impl Connection {
     }
 
     #[cold]
-    fn delay(&mut self, world: &mut World, packet: Packet) {
-        let Some(host) = &mut self.paths[usize::from(packet.path)].host else {
-            return;
-        };
-        if let Some(time) = host.take(world.now, packet) {
-            self.schedule_leave(world, packet.path, time);
+    fn delay(&mut self, world: &mut World, r: usize, packet: Packet) {
+        if let Some(host) = &mut self.paths[r].host {
+            let time = host.take(world.now, packet);
+            self.schedule(world, Event::Leave, r, time);
         }
     }
 
     /// The first packet of path `r` leaves the host.
-    pub fn on_leave(&mut self, world: &mut World, r: u16) {
-        let Some(host) = &mut self.paths[usize::from(r)].host else {
+    pub fn on_leave(&mut self, world: &mut World, r: usize) {
+        let Some(host) = &mut self.paths[r].host else {
             return;
         };
         let (head, next) = host.release();
-        if let Some(time) = next {
-            self.schedule_leave(world, r, time);
-        }
+        self.schedule(world, Event::Leave, r, next);
         if let Some(packet) = head {
             self.offer(world, packet);
         }
-    }
-
-    fn schedule_leave(&self, world: &mut World, path: u16, time: Time) {
-        let event = Event::Leave {
-            connection: self.number,
-            path,
-        };
-        world.network.calendar.push(time, event);
     }
 
     #[inline(always)]

@@ -152,6 +152,27 @@ impl Subflow {
         }
     }
 
+    /// The acknowledgement of a packet on the only path of a connection; `sent_at` is echoed.
+    #[inline(always)]
+    pub fn acknowledgement(
+        &self,
+        connection: u32,
+        r: usize,
+        selective: PacketNumber,
+        sent_at: Time,
+    ) -> Acknowledgement {
+        let cumulative = self.receiver.next();
+        Acknowledgement {
+            sent_at,
+            connection,
+            cumulative,
+            selective,
+            data_cumulative: cumulative,
+            path: r as u16,
+            ecn: self.echo,
+        }
+    }
+
     /// Whether the window has room for one more packet.
     #[inline]
     pub fn has_room(&self) -> bool {
