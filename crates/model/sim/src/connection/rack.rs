@@ -347,7 +347,7 @@ impl Connection {
             let path = &mut self.paths[r];
             path.totals.retransmitted_packets += 1;
             let data = path.data_of(end - 1);
-            self.transmit(world, r, end - 1, data, Bits::default());
+            self.transmit::<true>(world, r, data, Some(end - 1));
         }
         if let Some(rack) = &mut self.paths[r].rack {
             rack.probing.stop();
@@ -369,7 +369,7 @@ impl Connection {
             return false;
         };
         self.paths[r].totals.retransmitted_packets += u64::from(again);
-        self.send_first(world, r, data);
+        self.transmit::<true>(world, r, data, None);
         true
     }
 }

@@ -125,33 +125,6 @@ impl Subflow {
             || self.way_back.is_some()
     }
 
-    /// A packet of this number with this data, which is counted as sent.
-    #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "the fields of a packet")]
-    pub fn packet(
-        &mut self,
-        connection: u32,
-        r: usize,
-        sequence: PacketNumber,
-        data_sequence: PacketNumber,
-        bytes: u16,
-        bits: Bits,
-        now: Time,
-    ) -> Packet {
-        self.totals.sent_packets += 1;
-        self.last_sent = now;
-        Packet {
-            sent_at: now,
-            connection,
-            sequence,
-            data_sequence,
-            hop: self.route.first_hop,
-            path: r as u16,
-            bytes,
-            bits,
-        }
-    }
-
     /// The acknowledgement of a packet on the only path of a connection; `sent_at` is echoed.
     #[inline(always)]
     pub fn acknowledgement(

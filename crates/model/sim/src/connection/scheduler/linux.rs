@@ -353,7 +353,7 @@ impl Connection {
                     break;
                 };
                 self.paths[r].totals.retransmitted_packets += u64::from(again);
-                self.send_first(world, r, data);
+                self.transmit::<true>(world, r, data, None);
             }
             if let Some(program) = scheduler.programs.get_mut(r) {
                 program.note_sent(world.now, &self.paths[r], again);
