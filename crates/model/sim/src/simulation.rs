@@ -90,6 +90,8 @@ impl Virtual for Simulation {
         let capture = self.network.capture.take();
         let log = capture.map_or(Ok(()), |capture| capture.finish(self.now));
         let end = self.snapshot();
+        // The tables take the memory of the connections.
+        drop(std::mem::take(&mut self.connections));
         self.record_media();
         (self.recorder.finish(end, &self.scenario), log)
     }
