@@ -261,6 +261,25 @@ def test_figures_have_a_bar_or_panel_per_flow_and_algorithm(small: Path) -> None
     assert len(result.plot("queues").axes) == 2 * 2
 
 
+def test_figures_show_the_first_50_of_many_flows_and_say_so(small: Path) -> None:
+    many = "".join(f'\n[[flows]]\nname = "f{i}"\npaths = [["R2"]]\n' for i in range(49))
+    small.write_text(small.read_text() + many)
+    result = anabranch.run(small, "lia", seeds=1)
+    (bars,) = result.plot().axes
+    assert len(bars.patches) == 50
+    assert bars.get_title(loc="left").endswith(", 50 of 51 flows")
+    windows = result.plot("windows")
+    assert len(windows.axes) == 50
+    assert ", 50 of 51 flows, " in windows.get_suptitle()
+
+
+def test_a_run_without_a_sample_has_a_figure_without_panels(small: Path, tmp_path: Path) -> None:
+    result = anabranch.run(small, "lia", seeds=1, set={"measure.sample_ms": 1e6})
+    assert result.path_samples.empty
+    figures.write(result, tmp_path, width_cm=8.8)
+    assert result.plot("windows").axes == []
+
+
 def test_the_same_result_gives_the_same_figures(small: Path, tmp_path: Path) -> None:
     result = anabranch.run(small, seeds=2)
     for name in ("first", "second"):

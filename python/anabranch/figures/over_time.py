@@ -20,6 +20,7 @@ from anabranch.figures.panels import (
     Panel,
     caption,
     first_seed,
+    shown,
     style_sheet,
     titled,
 )
@@ -156,6 +157,7 @@ def _grid(
     result: Result, samples: pd.DataFrame, row: str, label: str, what: str, draw: Draw
 ) -> Drawing:
     """Small multiples: per flow or link a panel per algorithm, in the colour of its rule."""
+    samples, more = shown(samples, row)
     rules = rules_that_ran(result, samples)
     several = len(result.algorithms) > 1
     panels = []
@@ -170,7 +172,7 @@ def _grid(
             legend = last and paths > 1
             panels.append(Panel(line, title, "time (s)", label, row=str(name), legend=legend))
     width = min(9.0, max(5.0, 3.0 * len(result.algorithms)))
-    return Drawing(panels, caption(result, f"{what}, {first_seed(result)}"), width)
+    return Drawing(panels, caption(result, f"{what}{more}, {first_seed(result)}"), width)
 
 
 def _thin(draw: Draw, name: str, rows: pd.DataFrame, colour: str, axes: Axes) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -39,6 +40,9 @@ LEAST_INCHES = 0.55
 
 LONGEST = 60
 """Letters of a name in a figure: the middle of a longer one is left out."""
+
+MOST_SHOWN = 50
+"""Flows or links that a figure shows: more could not be read."""
 
 NARROW = 4.0
 """Figures below this width, in inches, have smaller letters."""
@@ -106,6 +110,14 @@ def first_seed(result: Result) -> str:
     return f"seed {result.seeds[0]}{of}"
 
 
+def shown(rows: pd.DataFrame, kind: str) -> tuple[pd.DataFrame, str]:
+    """The rows of the first flows or links of a result, and words for a caption if it has more."""
+    names = rows[kind].unique()
+    if len(names) <= MOST_SHOWN:
+        return rows, ""
+    return rows[rows[kind].isin(names[:MOST_SHOWN])], f", {MOST_SHOWN} of {len(names)} {kind}s"
+
+
 def render(drawing: Drawing, width_cm: float | None = None, ax: Any = None) -> Figure:
     """A new figure of this width, or the figure of `ax`, in which each panel has its axes.
 
@@ -136,10 +148,10 @@ def render(drawing: Drawing, width_cm: float | None = None, ax: Any = None) -> F
 
 def _new(drawing: Drawing, width: float) -> Figure:
     rows = _rows(drawing.panels, max(1, int(width / drawing.least)))
-    columns = max(map(len, rows))
+    columns = max(map(len, rows), default=1)  # no panels: nothing was sampled
     with style_sheet(width):
         figure = Figure(figsize=(width, 0.9 + drawing.height * len(rows)))
-        grid = figure.add_gridspec(len(rows), columns)
+        grid = figure.add_gridspec(max(1, len(rows)), columns)
         drawn: list[Axes] = []  # figure.axes has scales of colours, too
         first: dict[str, Axes] = {}
         for i, row in enumerate(rows):
@@ -162,7 +174,7 @@ def _new(drawing: Drawing, width: float) -> Figure:
 def _fit(figure: Figure) -> None:
     """Make the figure no higher than a page, as far as its panels can still be read."""
     specs = (axes.get_subplotspec() for axes in figure.axes)
-    rows = max(spec.get_gridspec().nrows for spec in specs if spec)
+    rows = max((spec.get_gridspec().nrows for spec in specs if spec), default=1)
     most = max(PAGE_INCHES, 0.9 + LEAST_INCHES * rows)
     figure.set_figheight(min(figure.get_figheight(), most))
 

@@ -13,7 +13,15 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.textpath import TextPath
 
-from anabranch.figures.panels import LONGEST, Drawing, Panel, caption, over_seeds, plain_numbers
+from anabranch.figures.panels import (
+    LONGEST,
+    Drawing,
+    Panel,
+    caption,
+    over_seeds,
+    plain_numbers,
+    shown,
+)
 from anabranch.figures.style import BARS, PAPER, style
 from anabranch.formats import short
 from anabranch.result import Result
@@ -28,12 +36,12 @@ def goodput(result: Result) -> Drawing:
     A bar has the colour of the rule that the flow ran, and the marker of the run's algorithm. Where
     several algorithms ran, each bar is named: by its rule, or by the algorithm beside it.
     """
-    summary = result.summary()
+    summary, more = shown(result.summary(), "flow")
     flows, algorithms = list(summary["flow"].unique()), result.algorithms
     rules = rules_that_ran(result, summary)
     return Drawing(
         [Panel(partial(_bars, summary, algorithms, rules), y="goodput per user (Mbps)")],
-        caption(result, over_seeds(result)),
+        caption(result, over_seeds(result) + more),
         width=max(4.5, 0.5 + 0.45 * len(flows) * (len(algorithms) + 1)),
         height=2.3 if len(algorithms) == 1 else 2.9,  # with names under the bars
         legend=legend(rules, algorithms),

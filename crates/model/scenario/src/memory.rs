@@ -276,8 +276,9 @@ fn in_network(scenario: &Scenario, held: &[Vec<f64>]) -> Vec<f64> {
     let mut bytes = vec![0.0; scenario.flows.len()];
     let mut largest = (0.0_f64, 0);
     let mut spread = |shared: &Shared, ring: f64, other: f64| {
+        let all = shared.all();
         for &(i, held) in &shared.held {
-            bytes[i] += (ring + other) * held / shared.all();
+            bytes[i] += (ring + other) * held / all;
         }
         if let Some(&(i, _)) = shared.held.first().filter(|_| ring > largest.0) {
             largest = (ring, i);

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use anabranch_net::{Scheduled, Time};
 use anabranch_scenario::users::Planned;
 
-/// An event of a simulation.
+/// An event of a simulation; those of a path have the number of its connection and the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The first packet on a link reaches the end of the link.
@@ -25,17 +25,17 @@ pub(crate) enum Event {
     /// Such a link dropped packets while others were offered to it.
     Dropped(u32),
     /// The retransmission timer of a path.
-    Timeout { connection: u32, path: u16 },
+    Timeout(u32, u16),
     /// The timers of RACK of a path.
-    Rack { connection: u32, path: u16 },
+    Rack(u32, u16),
     /// The first packet of a path that waits in the sender's host leaves it.
-    Leave { connection: u32, path: u16 },
+    Leave(u32, u16),
     /// The pacing timer of a path.
-    Pace { connection: u32, path: u16 },
+    Pace(u32, u16),
     /// A held path may be probed, or the answer to a probe has come.
-    Probe { connection: u32, path: u16 },
+    Probe(u32, u16),
     /// The delayed-ACK timer of a path.
-    DelayedAck { connection: u32, path: u16 },
+    DelayedAck(u32, u16),
     /// The last packet of a connection was an acknowledgement that a link dropped.
     Over(u32),
     /// The timer after which an idle path sends the oldest data again.

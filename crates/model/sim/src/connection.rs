@@ -217,11 +217,6 @@ impl Connection {
         u64::from(self.packet_bytes - tcp.header_bytes)
     }
 
-    /// Payload of the file, 0 for a workload without end.
-    pub fn file_bytes(&self) -> u64 {
-        self.file_bytes
-    }
-
     /// Payload the application has received in order.
     pub fn received_bytes(&self, tcp: &Tcp) -> u64 {
         if let Some(files) = &self.files {

@@ -26,7 +26,7 @@ pub(crate) enum Content {
 }
 
 /// A packet in the network. `hop`, its place on its route, is an index of [`Network::hops`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
     pub sent_at: Time,
     pub connection: u32,
@@ -63,7 +63,7 @@ impl Mark for Packet {
 }
 
 /// An acknowledgement in the network.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acknowledgement {
     /// When the packet that caused this acknowledgement was sent (RFC 7323's echo).
     pub sent_at: Time,
@@ -80,18 +80,12 @@ pub(crate) struct Acknowledgement {
 }
 
 /// Items that arrive in the order in which they were sent.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Line<T> {
     queue: VecDeque<(Time, T)>,
 }
 
 impl<T> Line<T> {
-    fn new() -> Line<T> {
-        Line {
-            queue: VecDeque::new(),
-        }
-    }
-
     /// Removes the first item; returns it and when the next one arrives.
     #[inline]
     fn pop(&mut self) -> (Option<T>, Option<Time>) {
@@ -108,35 +102,15 @@ impl<T> Line<T> {
     }
 }
 
-#[derive(Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "nearly every place of a route is a link"
-)]
-enum Transmitter {
-    Link(AnyLink<Packet>),
-    /// No link: packets that pass are captured.
-    Tap,
-}
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Wire {
-    link: Transmitter,
+    /// `None` for a tap, where packets that pass are captured.
+    link: Option<AnyLink<Packet>>,
     line: Line<Packet>,
 }
 
-impl Wire {
-    /// The link; `None` for a tap.
-    fn link(&mut self) -> Option<&mut AnyLink<Packet>> {
-        match &mut self.link {
-            Transmitter::Link(link) => Some(link),
-            Transmitter::Tap => None,
-        }
-    }
-}
-
 /// The return line of all paths with the same return delay: pure delay, no queue, no loss.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Return {
     delay: Time,
     line: Line<Acknowledgement>,
@@ -159,14 +133,12 @@ pub(crate) struct Network {
 
 impl Network {
     pub fn new(links: impl Iterator<Item = AnyLink<Packet>>) -> Network {
-        let wires = links
-            .map(|link| Wire {
-                link: Transmitter::Link(link),
-                line: Line::new(),
-            })
-            .collect();
+        let wires = links.map(|link| Wire {
+            link: Some(link),
+            ..Wire::default()
+        });
         Network {
-            wires,
+            wires: wires.collect(),
             ..Network::default()
         }
     }
@@ -185,22 +157,19 @@ impl Network {
         found.unwrap_or_else(|| {
             self.returns.push(Return {
                 delay,
-                line: Line::new(),
+                ..Return::default()
             });
             self.returns.len() - 1
         }) as u32
     }
 
     pub fn links(&mut self) -> impl Iterator<Item = &mut AnyLink<Packet>> {
-        self.wires.iter_mut().filter_map(Wire::link)
+        self.wires.iter_mut().filter_map(|wire| wire.link.as_mut())
     }
 
     /// Adds a tap, to be put into routes.
     pub fn add_tap(&mut self) -> u32 {
-        self.wires.push(Wire {
-            link: Transmitter::Tap,
-            line: Line::new(),
-        });
+        self.wires.push(Wire::default());
         self.wires.len() as u32 - 1
     }
 
@@ -221,8 +190,7 @@ impl Network {
     pub fn send(&mut self, now: Time, packet: Packet) -> Result<(), Cause> {
         let number = self.hops[packet.hop as usize];
         let wire = &mut self.wires[number as usize];
-        let (Transmitter::Link(AnyLink::Plain(link)), false) =
-            (&mut wire.link, packet.bits.has(Bits::CAPABLE))
+        let (Some(AnyLink::Plain(link)), false) = (&mut wire.link, packet.bits.has(Bits::CAPABLE))
         else {
             return self.send_any(now, number, packet);
         };
@@ -241,7 +209,7 @@ impl Network {
     #[cold]
     fn send_any(&mut self, now: Time, number: u32, packet: Packet) -> Result<(), Cause> {
         let wire = &mut self.wires[number as usize];
-        let Transmitter::Link(link) = &mut wire.link else {
+        let Some(link) = &mut wire.link else {
             return self.pass(now, packet);
         };
         let offer = Offer {
@@ -273,16 +241,14 @@ impl Network {
 
     /// The next packet that has arrived over a link whose packets may overtake one another.
     pub fn overtaking(&mut self, number: u32, now: Time) -> Option<Packet> {
-        let (_, packet) = self.wires[number as usize].link()?.leave(now)?;
+        let (_, packet) = self.wires[number as usize].link.as_mut()?.leave(now)?;
         Some(packet)
     }
 
     /// Starts the transmission that is due on a link with real queues.
     pub fn start(&mut self, now: Time, number: u32) {
         let wire = &mut self.wires[number as usize];
-        let Transmitter::Link(link) = &mut wire.link else {
-            return;
-        };
+        let Some(link) = &mut wire.link else { return };
         if let Some((at, packet)) = link.leave(now)
             && wire.line.push(at, packet)
         {
@@ -295,7 +261,7 @@ impl Network {
 
     /// The packets that a link with real queues dropped since the last call.
     pub fn take_dropped(&mut self, number: u32) -> Vec<(Packet, Cause)> {
-        let link = self.wires[number as usize].link();
+        let link = self.wires[number as usize].link.as_mut();
         link.map_or_else(Vec::new, |link| link.take_dropped().collect())
     }
 

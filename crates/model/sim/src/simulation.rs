@@ -13,7 +13,7 @@ use crate::build::{self, Plan};
 use crate::calendar::Event;
 use crate::connection::tcp::Tcp;
 use crate::connection::{Connection, World};
-use crate::network::{Content, Network, Packet, PacketNumber};
+use crate::network::{Content, Network, Packet};
 use crate::prefetch::prefetch;
 use anabranch_scenario::media::Source;
 use users::User;
@@ -90,6 +90,8 @@ impl Virtual for Simulation {
         let capture = self.network.capture.take();
         let log = capture.map_or(Ok(()), |capture| capture.finish(self.now));
         let end = self.snapshot();
+        // The tables take the memory of the connections.
+        drop(std::mem::take(&mut self.connections));
         self.record_media();
         (self.recorder.finish(end, &self.scenario), log)
     }
@@ -196,12 +198,10 @@ impl Simulation {
         }
         for (place, event) in self.network.calendar.soon().enumerate() {
             match event {
-                Event::Timeout { connection, path } if place < NEXT => {
-                    self.connections[connection as usize].prefetch(path);
+                Event::Timeout(number, path) if place < NEXT => {
+                    self.connections[number as usize].prefetch(path);
                 }
-                Event::Timeout { connection, .. } => {
-                    prefetch(&self.connections[connection as usize]);
-                }
+                Event::Timeout(number, _) => prefetch(&self.connections[number as usize]),
                 _ => {}
             }
         }
@@ -217,44 +217,24 @@ impl Simulation {
                 self.account_drops(link);
             }
             Event::Dropped(link) => self.account_drops(link),
-            Event::Timeout { connection, path } => {
+            Event::Timeout(number, path) => {
                 self.prefetch_timers();
-                self.connect(connection, |connection, world| {
-                    connection.on_timer(world, path)
-                });
+                self.at_path(number, path, Connection::on_timer);
             }
-            Event::Rack { connection, path } => {
-                self.connect(connection, |connection, world| {
-                    connection.on_rack_timer(world, path);
-                });
+            Event::Rack(number, path) => self.at_path(number, path, Connection::on_rack_timer),
+            Event::Pace(number, path) => self.at_path(number, path, Connection::on_pacing_timer),
+            Event::Probe(number, path) => {
+                self.at_path(number, path, Connection::on_probing_timer);
+                self.retire_if_over(number);
             }
-            Event::Pace { connection, path } => {
-                self.connect(connection, |connection, world| {
-                    connection.on_pacing_timer(world, path);
-                });
+            Event::Leave(number, path) => {
+                self.at_path(number, path, Connection::on_leave);
+                self.retire_if_over(number);
             }
-            Event::Probe { connection, path } => {
-                self.connect(connection, |connection, world| {
-                    connection.on_probing_timer(world, path);
-                });
-                self.retire_if_over(connection);
+            Event::DelayedAck(number, path) => {
+                self.at_path(number, path, Connection::on_ack_delay);
             }
-            Event::Leave { connection, path } => {
-                self.connect(connection, |connection, world| {
-                    connection.on_leave(world, path);
-                });
-                self.retire_if_over(connection);
-            }
-            Event::DelayedAck { connection, path } => {
-                self.connect(connection, |connection, world| {
-                    connection.on_ack_delay(world, path);
-                });
-            }
-            Event::Resend(connection) => {
-                self.connect(connection, |connection, world| {
-                    connection.on_resend_timer(world);
-                });
-            }
+            Event::Resend(number) => self.connect(number, Connection::on_resend_timer),
             Event::Over(connection) => self.retire_if_over(connection),
             Event::Begin(user) => self.begin(user),
             Event::Pause(user) => self.pause(user),
@@ -279,6 +259,22 @@ impl Simulation {
             tcp: &self.tcp,
         };
         act(&mut self.connections[number as usize], &mut world)
+    }
+
+    /// Acts on an event of a path, unless its connection is over and another, with fewer paths, has
+    /// its place.
+    fn at_path(
+        &mut self,
+        number: u32,
+        path: u16,
+        act: impl FnOnce(&mut Connection, &mut World, usize),
+    ) {
+        let r = usize::from(path);
+        self.connect(number, |connection, world| {
+            if r < connection.paths.len() {
+                act(connection, world, r);
+            }
+        });
     }
 
     /// A packet reaches the end of a link: it goes to the next link, to the receiver, or, if it is
@@ -315,16 +311,13 @@ impl Simulation {
     /// A link dropped a packet.
     #[inline]
     fn account_drop(&mut self, packet: Packet, cause: Cause) {
+        if packet.content() == Content::Media {
+            return self.lose_media(&packet, cause);
+        }
+        let connection = &mut self.connections[packet.connection as usize];
         match packet.content() {
-            Content::Data | Content::Probe => {
-                let connection = &mut self.connections[packet.connection as usize];
-                connection.on_drop(packet.path, cause);
-            }
-            Content::Ack => {
-                let connection = &mut self.connections[packet.connection as usize];
-                connection.on_ack_drop(packet.path, packet.sequence);
-            }
-            Content::Media => return self.lose_media(&packet, cause),
+            Content::Ack => connection.on_ack_drop(packet.path, packet.sequence),
+            _ => connection.on_drop(packet.path, cause),
         }
         self.retire_if_over(packet.connection);
     }
@@ -339,22 +332,17 @@ impl Simulation {
 
     #[cold]
     fn arrive_other(&mut self, packet: &Packet) {
+        let (number, r) = (packet.connection, usize::from(packet.path));
         match packet.content() {
             Content::Media => self.receive_media(packet),
-            Content::Probe => self.connect(packet.connection, |connection, world| {
-                connection.answer_probe(world, packet.path);
-            }),
-            _ => self.arrive_back(packet.connection, packet.path, packet.sequence),
+            Content::Probe => self.at_path(number, packet.path, Connection::answer_probe),
+            _ => {
+                self.connect(number, |connection, world| {
+                    connection.on_returned(world, r, packet.sequence);
+                });
+                self.retire_if_over(number);
+            }
         }
-    }
-
-    /// An acknowledgement reaches the sender over links.
-    #[cold]
-    fn arrive_back(&mut self, number: u32, path: u16, ack: PacketNumber) {
-        self.connect(number, |connection, world| {
-            connection.on_returned(world, path, ack);
-        });
-        self.retire_if_over(number);
     }
 
     /// Keeps the totals of a connection that is over, and its number for another.

@@ -23,20 +23,11 @@ pub(crate) struct File {
     pub bytes: u64,
 }
 
-/// The choice of the file that gives the next packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// Each file in turn.
-    #[default]
-    InTurn,
-    /// The one that came first, until it is sent.
-    Arrival,
-}
-
 /// The files of a persistent connection.
 #[derive(Debug, Default)]
 pub(crate) struct FileQueue {
-    order: Order,
+    /// Whether these are messages, sent one after the other, and not files of a gateway, in turn.
+    are_messages: bool,
     /// Files that are not completely sent, and their remaining packets; the next in turn is first.
     waiting: VecDeque<(File, u64)>,
     /// Files that are completely sent but not delivered, and the number of their last packet.
@@ -62,14 +53,9 @@ impl FileQueue {
     /// The queue of an application's messages.
     pub fn of_messages() -> FileQueue {
         FileQueue {
-            order: Order::Arrival,
+            are_messages: true,
             ..FileQueue::default()
         }
-    }
-
-    /// Whether it is the queue of an application's messages.
-    pub fn has_messages(&self) -> bool {
-        self.order == Order::Arrival
     }
 
     /// The queue of a gateway; `adjust` adjusts its `kappa`, if it is given.
@@ -144,10 +130,10 @@ impl FileQueue {
         let Some((file, packets)) = self.waiting.pop_front() else {
             return;
         };
-        match self.order {
-            _ if packets == 1 => self.in_transit.push_back((data, file)),
-            Order::InTurn => self.waiting.push_back((file, packets - 1)),
-            Order::Arrival => self.waiting.push_front((file, packets - 1)),
+        match packets - 1 {
+            0 => self.in_transit.push_back((data, file)),
+            left if self.are_messages => self.waiting.push_front((file, left)),
+            left => self.waiting.push_back((file, left)),
         }
     }
 
@@ -217,9 +203,9 @@ impl Connection {
             bytes,
         };
         let packets = bytes.div_ceil(payload);
-        let has_messages = files.has_messages();
+        let are_messages = files.are_messages;
         let packets = files.push(file, packets);
-        if has_messages {
+        if are_messages {
             self.restart_after_idle(world);
         }
         self.data_end = self.data_end.saturating_add(packets);

@@ -12,7 +12,7 @@ use anabranch_scenario::time::{SECOND, seconds};
 
 use crate::calendar::Event;
 use crate::connection::program::{Arrival, PS_PER_US, Program, pacing_rate, srtt_us, units};
-use crate::connection::scheduler::linux::LinuxScheduler;
+use crate::connection::scheduler::linux::{LinuxScheduler, largest_buffer};
 use crate::connection::subflow::Subflow;
 use crate::connection::tcp::Tcp;
 use crate::connection::timers::TimerEvent;
@@ -133,7 +133,7 @@ impl LinuxScheduler {
             recovering,
         };
         for (other, (path, program)) in paths.iter().zip(&self.programs).enumerate() {
-            let counts = path.timeouts_in_a_row() < DEAD_TIMEOUTS && !program.is_held();
+            let counts = path.backoff < DEAD_TIMEOUTS && !program.is_held();
             let Some(srtt_us) = srtt_us(path).filter(|_| other != r && counts) else {
                 continue;
             };
@@ -156,9 +156,7 @@ impl LinuxScheduler {
             late_us,
             early: (u128::from(rate) * u128::from(late_us) / 1_000_000) as u64,
             burst,
-            buffers: self
-                .largest_buffer(tcp)
-                .min(u64::from(tcp.receive_packets) * tcp.payload()),
+            buffers: largest_buffer(tcp).min(u64::from(tcp.receive_packets) * tcp.payload()),
         }
     }
 
@@ -308,56 +306,43 @@ impl Connection {
             program.left_out = left_out;
             if left_out {
                 self.controller.on_silence(r);
-            } else if path.timeouts_in_a_row() < DEAD_TIMEOUTS {
+            } else if path.backoff < DEAD_TIMEOUTS {
                 self.controller.set_silent(r, false);
             }
         }
         if program.is_held() && program.probing.deadline().is_none() {
             let heard = path.last_acked.max(program.answered_at);
             let time = (heard + PROBE_INTERVAL).max(world.now);
-            if let Some(time) = program.probing.start(time) {
-                self.schedule_probe(world, r, time);
-            }
+            let time = program.probing.start(time);
+            self.schedule(world, Event::Probe, r, time);
         }
-    }
-
-    fn schedule_probe(&self, world: &mut World, r: usize, time: Time) {
-        let event = Event::Probe {
-            connection: self.number,
-            path: r as u16,
-        };
-        world.network.calendar.push(time, event);
     }
 
     /// A probe reaches the receiver, which answers it over the path.
-    pub fn answer_probe(&mut self, world: &mut World, r: u16) {
-        let index = usize::from(r);
-        let line = self.paths[index].route.return_line;
+    pub fn answer_probe(&mut self, world: &mut World, r: usize) {
+        let line = self.paths[r].route.return_line;
         let time = world.now + world.network.return_delay(line);
         if let Some(scheduler) = &mut self.linux_scheduler {
-            scheduler.programs[index].answers.push_back(time);
+            scheduler.programs[r].answers.push_back(time);
         }
-        self.schedule_probe(world, index, time);
+        self.schedule(world, Event::Probe, r, Some(time));
     }
 
     /// A held path may be probed, or the answer to a probe has come.
-    pub fn on_probing_timer(&mut self, world: &mut World, r: u16) {
-        let index = usize::from(r);
-        let Some(program) = self.program(index) else {
+    pub fn on_probing_timer(&mut self, world: &mut World, r: usize) {
+        let Some(program) = self.program(r) else {
             return;
         };
         if program.answers.front() == Some(&world.now) {
             program.answers.pop_front();
             program.answered_at = world.now;
             self.in_network -= 1;
-            return self.on_answer(world, index);
+            return self.on_answer(world, r);
         }
         match program.probing.on_event(world.now) {
             TimerEvent::Stale => {}
-            TimerEvent::Later(time) => self.schedule_probe(world, index, time),
-            TimerEvent::Expired if program.is_held() && !self.is_over() => {
-                self.probe(world, index);
-            }
+            TimerEvent::Later(time) => self.schedule(world, Event::Probe, r, Some(time)),
+            TimerEvent::Expired if program.is_held() && !self.is_over() => self.probe(world, r),
             TimerEvent::Expired => {}
         }
     }
@@ -390,9 +375,8 @@ impl Connection {
             true => heard,
             false => world.now + PROBE_INTERVAL,
         };
-        if let Some(time) = program.probing.start(next) {
-            self.schedule_probe(world, r, time);
-        }
+        let time = program.probing.start(next);
+        self.schedule(world, Event::Probe, r, time);
         if is_due {
             let path = &mut self.paths[r];
             path.totals.sent_packets += 1;
@@ -412,10 +396,8 @@ impl Connection {
         }
     }
 
-    /// The program of a path at an event of its timers: by then the connection may be over, or
-    /// another.
+    /// The program of a path at an event of its timers: by then the connection may be another.
     fn program(&mut self, r: usize) -> Option<&mut Program> {
-        self.paths.get(r)?;
         self.linux_scheduler.as_mut()?.programs.get_mut(r)
     }
 
@@ -437,9 +419,8 @@ impl Connection {
         let Some(until) = program.waits_until(world.now) else {
             return false;
         };
-        if let Some(time) = program.pacing.start(until) {
-            self.schedule_pacing(world, r, time);
-        }
+        let time = program.pacing.start(until);
+        self.schedule(world, Event::Pace, r, time);
         true
     }
 }

@@ -77,33 +77,37 @@ impl NumberSet {
 
     /// Removes the numbers in `range`; returns how many there were.
     pub fn remove_range(&mut self, range: Range<PacketNumber>) -> u32 {
-        let mut removed = 0;
-        self.for_each_word(range, |word, mask| {
+        let (mut at, mut removed) = (range.start, 0);
+        while at < range.end {
+            let end = ((at | 63) + 1).min(range.end);
+            let mask = (u64::MAX >> (64 - (end - at))) << (at & 63);
+            let (word, _) = self.place(at);
             removed += (*word & mask).count_ones();
             *word &= !mask;
-        });
+            at = end;
+        }
         removed
     }
 
     /// The smallest number of the set within `range`.
     pub fn first(&self, range: Range<PacketNumber>) -> Option<PacketNumber> {
-        let mut at = range.start;
-        while at < range.end {
-            let rest = self.word(at) >> (at & 63);
-            if rest != 0 {
-                let found = at + PacketNumber::from(rest.trailing_zeros());
-                return (found < range.end).then_some(found);
-            }
-            at = (at | 63) + 1;
-        }
-        None
+        self.first_bit(range, |word| word)
     }
 
     /// The smallest number within `range` that is not in the set; the ring must hold `range`.
     pub fn first_missing(&self, range: Range<PacketNumber>) -> Option<PacketNumber> {
+        self.first_bit(range, |word| !word)
+    }
+
+    #[inline]
+    fn first_bit(
+        &self,
+        range: Range<PacketNumber>,
+        bits: impl Fn(u64) -> u64,
+    ) -> Option<PacketNumber> {
         let mut at = range.start;
         while at < range.end {
-            let rest = !self.word(at) >> (at & 63);
+            let rest = bits(self.word(at)) >> (at & 63);
             if rest != 0 {
                 let found = at + PacketNumber::from(rest.trailing_zeros());
                 return (found < range.end).then_some(found);
@@ -111,16 +115,6 @@ impl NumberSet {
             at = (at | 63) + 1;
         }
         None
-    }
-
-    fn for_each_word(&mut self, range: Range<PacketNumber>, mut visit: impl FnMut(&mut u64, u64)) {
-        let mut at = range.start;
-        while at < range.end {
-            let end = ((at | 63) + 1).min(range.end);
-            let ones = u64::MAX >> (64 - (end - at));
-            visit(self.place(at).0, ones << (at & 63));
-            at = end;
-        }
     }
 
     /// Grows the ring so that no two numbers of `live` share a place.
@@ -138,10 +132,8 @@ impl NumberSet {
         let old = std::mem::replace(self, NumberSet { few: [0; 2], many });
         let mut from = live.start;
         // The old ring may be shorter than the window: numbers beyond it were not in the set.
-        let end = live.end.min(
-            live.start
-                .saturating_add(64 * old.words().len() as PacketNumber),
-        );
+        let held = 64 * old.words().len() as PacketNumber;
+        let end = live.end.min(live.start.saturating_add(held));
         while let Some(sequence) = old.first(from..end) {
             let (word, bit) = self.place(sequence);
             *word |= bit;

@@ -133,36 +133,22 @@ impl Connection {
         packets.next_send = packets.next_send.max(world.now) + from_seconds(gap_s);
         if packets.next_send > world.now {
             path.window = path.window.min(path.sender.in_flight());
-            if let Some(time) = packets.timer.start(packets.next_send) {
-                self.schedule_pacing(world, r, time);
-            }
+            let time = packets.timer.start(packets.next_send);
+            self.schedule(world, Event::Pace, r, time);
         }
     }
 
-    pub(super) fn schedule_pacing(&self, world: &mut World, r: usize, time: Time) {
-        let event = Event::Pace {
-            connection: self.number,
-            path: r as u16,
-        };
-        world.network.calendar.push(time, event);
-    }
-
     /// An event of a path's pacing timer.
-    pub fn on_pacing_timer(&mut self, world: &mut World, r: u16) {
-        let index = usize::from(r);
-        // As for the retransmission timer: this may be another connection by now.
-        let packets = self.paths.get_mut(index).and_then(|p| p.packets.as_mut());
+    pub fn on_pacing_timer(&mut self, world: &mut World, r: usize) {
+        let packets = self.paths[r].packets.as_mut();
         let event = packets.map(|packets| packets.timer.on_event(world.now));
-        let Some(event) = event.or_else(|| self.program_paces(world.now, index)) else {
-            return;
-        };
-        match event {
-            TimerEvent::Stale => {}
-            TimerEvent::Later(time) => self.schedule_pacing(world, index, time),
-            TimerEvent::Expired => {
-                self.open_window(world.now, index);
+        match event.or_else(|| self.program_paces(world.now, r)) {
+            Some(TimerEvent::Later(time)) => self.schedule(world, Event::Pace, r, Some(time)),
+            Some(TimerEvent::Expired) => {
+                self.open_window(world.now, r);
                 self.fill_windows(world);
             }
+            Some(TimerEvent::Stale) | None => {}
         }
     }
 

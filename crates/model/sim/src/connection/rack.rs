@@ -80,7 +80,7 @@ impl Rack {
     pub fn on_sent(&mut self, now: Time, sequence: PacketNumber) {
         self.sent.push_back((now, sequence));
         if sequence < self.next {
-            self.window.on_sent_again(now, sequence);
+            self.window.again.entry(sequence).or_insert(now);
         }
         self.next = self.next.max(sequence + 1);
     }
@@ -192,7 +192,7 @@ impl Rack {
 
 /// The reordering window (section 6.2, steps 3 and 4), which says how late a packet may be, and the
 /// observed reordering that it follows from.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Reordering {
     /// Whether a packet's first transmission has arrived after that of a later packet. The RFC
     /// counts packets that were never sent again; as in Linux (`tcp_try_undo_partial`), the echoed
@@ -204,8 +204,8 @@ struct Reordering {
     una: PacketNumber,
     /// When packets from `una` on were sent again first.
     again: BTreeMap<PacketNumber, Time>,
-    /// The window in quarters of the smallest RTT (`RACK.reo_wnd_mult`).
-    quarters: u32,
+    /// Quarters of the smallest RTT in the window beside the first (`RACK.reo_wnd_mult` - 1).
+    more_quarters: u32,
     /// Recoveries until the window is small again (`RACK.reo_wnd_persist`).
     persists: u32,
     /// The window does not grow again before everything below this is acknowledged
@@ -214,27 +214,7 @@ struct Reordering {
     was_recovering: bool,
 }
 
-impl Default for Reordering {
-    fn default() -> Reordering {
-        Reordering {
-            seen: false,
-            end: 0,
-            una: 0,
-            again: BTreeMap::new(),
-            quarters: 1,
-            persists: 0,
-            round_end: None,
-            was_recovering: false,
-        }
-    }
-}
-
 impl Reordering {
-    /// A packet is sent again.
-    pub fn on_sent_again(&mut self, now: Time, sequence: PacketNumber) {
-        self.again.entry(sequence).or_insert(now);
-    }
-
     /// Processes an acknowledgement; `of_probe`: it reports that a probe arrived twice.
     pub fn on_ack(&mut self, sender: &mut Sender, ack: &Acknowledgement, of_probe: bool) {
         let sequence = ack.selective;
@@ -264,12 +244,12 @@ impl Reordering {
         }
         if duplicate && self.seen && self.round_end.is_none() {
             self.round_end = Some(sender.next());
-            self.quarters += 1;
+            self.more_quarters += 1;
             self.persists = PERSISTS;
         } else if recovered {
             self.persists = self.persists.saturating_sub(1);
             if self.persists == 0 {
-                self.quarters = 1;
+                self.more_quarters = 0;
             }
         }
         self.was_recovering = sender.is_recovering();
@@ -281,33 +261,15 @@ impl Reordering {
         if !self.seen && sure {
             return 0;
         }
-        let window = Time::from(self.quarters) * min_rtt.unwrap_or_default() / 4;
+        let window = Time::from(1 + self.more_quarters) * min_rtt.unwrap_or_default() / 4;
         smoothed.map_or(window, |smoothed| window.min(smoothed))
     }
 }
 
 /// A connection's side of RACK-TLP: its two timers, and the probe.
 impl Connection {
-    /// Detects losses by send times at an acknowledgement, after the scoreboard has processed it;
-    /// true if a recovery begins.
-    #[cold]
-    pub(super) fn detect_by_time(
-        &mut self,
-        world: &mut World,
-        r: usize,
-        ack: &Acknowledgement,
-    ) -> bool {
-        let path = &mut self.paths[r];
-        let Some(rack) = &mut path.rack else {
-            return false;
-        };
-        let detected = rack.on_ack(&mut path.sender, ack, world.now, path.rto.smoothed());
-        self.on_detected(world, r, &detected);
-        detected.loss
-    }
-
-    /// Applies what RACK has detected on path `r`.
-    fn on_detected(&mut self, world: &mut World, r: usize, detected: &Detected) {
+    /// Applies what RACK has detected on path `r`; true if a recovery begins.
+    pub(super) fn on_detected(&mut self, world: &mut World, r: usize, detected: &Detected) -> bool {
         let losses = [detected.loss, detected.repaired_by_probe];
         for _ in losses.iter().filter(|&&loss| loss) {
             self.controller.on_loss(r);
@@ -316,29 +278,26 @@ impl Connection {
         if detected.repaired_by_probe && !detected.loss {
             self.controller.on_recovered(r);
         }
-        if let Some(time) = detected.late_at {
-            self.schedule_rack(world, r, time);
-        }
+        self.schedule(world, Event::Rack, r, detected.late_at);
+        detected.loss
     }
 
     /// A timer event of RACK.
-    pub fn on_rack_timer(&mut self, world: &mut World, r: u16) {
-        let index = usize::from(r);
-        // As for the retransmission timer: this may be another connection by now.
-        let Some(rack) = self.paths.get_mut(index).and_then(|p| p.rack.as_mut()) else {
+    pub fn on_rack_timer(&mut self, world: &mut World, r: usize) {
+        let Some(rack) = &mut self.paths[r].rack else {
             return;
         };
         let events = [&mut rack.reordering, &mut rack.probing].map(|t| t.on_event(world.now));
         for event in events {
             if let TimerEvent::Later(time) = event {
-                self.schedule_rack(world, index, time);
+                self.schedule(world, Event::Rack, r, Some(time));
             }
         }
         if events[0] == TimerEvent::Expired {
-            self.detect_late(world, index);
+            self.detect_late(world, r);
         }
         if events[1] == TimerEvent::Expired {
-            self.send_probe(world, index);
+            self.send_probe(world, r);
         }
     }
 
@@ -347,10 +306,10 @@ impl Connection {
         let path = &mut self.paths[r];
         let Some(rack) = &mut path.rack else { return };
         let detected = rack.detect(&mut path.sender, world.now, path.rto.smoothed());
-        self.on_detected(world, r, &detected);
+        let loss = self.on_detected(world, r, &detected);
         self.report_losses(world.now, r);
         self.open_window(world.now, r);
-        if detected.loss {
+        if loss {
             self.retransmit(world, r);
             self.tell_program(world, r, false);
         }
@@ -371,32 +330,26 @@ impl Connection {
             .smoothed()
             .map_or(SECOND, |srtt| 2 * srtt + delay + SLACK);
         let rto_at = path.timer.deadline();
-        if let Some(time) = rack.restart_probing(&path.sender, world.now, wait, rto_at) {
-            self.schedule_rack(world, r, time);
-        }
+        let time = rack.restart_probing(&path.sender, world.now, wait, rto_at);
+        self.schedule(world, Event::Rack, r, time);
     }
 
     /// Sends new data beyond the window, or the last packet again (section 7.3).
     fn send_probe(&mut self, world: &mut World, r: usize) {
         let path = &self.paths[r];
-        let end = path.sender.next();
-        if !path
-            .rack
-            .as_ref()
-            .is_some_and(|rack| rack.may_probe(&path.sender))
-        {
+        let may_probe = |rack: &Rack| rack.may_probe(&path.sender);
+        if !path.rack.as_deref().is_some_and(may_probe) {
             return;
         }
+        let (sent_at, end) = (world.now, path.sender.next());
         let again = !self.send_queued_or_new(world, r);
         if again {
             let path = &mut self.paths[r];
             path.totals.retransmitted_packets += 1;
             let data = path.data_of(end - 1);
-            self.transmit(world, r, end - 1, data, Bits::default());
+            self.transmit::<true>(world, r, data, Some(end - 1));
         }
-        let path = &mut self.paths[r];
-        if let Some(rack) = &mut path.rack {
-            let sent_at = world.now;
+        if let Some(rack) = &mut self.paths[r].rack {
             rack.probing.stop();
             rack.probe = Some(Probe {
                 sent_at,
@@ -416,16 +369,8 @@ impl Connection {
             return false;
         };
         self.paths[r].totals.retransmitted_packets += u64::from(again);
-        self.send_first(world, r, data);
+        self.transmit::<true>(world, r, data, None);
         true
-    }
-
-    fn schedule_rack(&self, world: &mut World, r: usize, time: Time) {
-        let event = Event::Rack {
-            connection: self.number,
-            path: r as u16,
-        };
-        world.network.calendar.push(time, event);
     }
 }
 
@@ -454,12 +399,9 @@ mod tests {
     ) -> Detected {
         let ack = Acknowledgement {
             sent_at: at,
-            connection: 0,
             cumulative,
             selective,
-            data_cumulative: 0,
-            path: 0,
-            ecn: Default::default(),
+            ..Acknowledgement::default()
         };
         sender.on_ack(&ack);
         rack.on_ack(sender, &ack, at + 100, None)
@@ -503,13 +445,8 @@ mod tests {
         rack.on_sent(90, 0);
         // The original of packet 0 arrives.
         let first = Acknowledgement {
-            sent_at: 0,
-            connection: 0,
             cumulative: 1,
-            selective: 0,
-            data_cumulative: 0,
-            path: 0,
-            ecn: Default::default(),
+            ..Acknowledgement::default()
         };
         sender.on_ack(&first);
         sender.undo_timeout();
@@ -526,12 +463,9 @@ mod tests {
     fn duplicate(rack: &mut Rack, sender: &mut Sender, cumulative: u64, selective: u64, at: Time) {
         let mut ack = Acknowledgement {
             sent_at: at,
-            connection: 0,
             cumulative,
             selective,
-            data_cumulative: 0,
-            path: 0,
-            ecn: Default::default(),
+            ..Acknowledgement::default()
         };
         ack.ecn.set(Bits::DUPLICATE);
         sender.on_ack(&ack);

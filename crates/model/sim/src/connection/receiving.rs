@@ -50,7 +50,7 @@ impl Sacking {
 }
 
 /// The links of a path's acknowledgements, and those that are on their way.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct WayBack {
     /// Index of the first hop in the network's table.
     pub first_hop: u32,
@@ -68,9 +68,7 @@ impl WayBack {
     pub fn new(first_hop: u32) -> WayBack {
         WayBack {
             first_hop,
-            sent: VecDeque::new(),
-            first: 0,
-            recent: Vec::new(),
+            ..WayBack::default()
         }
     }
 
@@ -132,7 +130,8 @@ impl Connection {
     /// A packet of a path without extras arrives: whether it is new, and its acknowledgement.
     #[inline(always)]
     pub fn arrive(&mut self, tcp: &Tcp, now: Time, packet: &Packet) -> (bool, Acknowledgement) {
-        let path = &mut self.paths[usize::from(packet.path)];
+        let r = usize::from(packet.path);
+        let path = &mut self.paths[r];
         let new = path.receiver.receive(packet.sequence);
         if new && (!self.several || self.data_receiver.receive(packet.data_sequence)) {
             let totals = &mut path.totals;
@@ -140,81 +139,45 @@ impl Connection {
             totals.delivered_bytes += u64::from(packet.bytes - tcp.header_bytes);
             totals.one_way_sum_s += seconds(now - packet.sent_at);
         }
-        let cumulative = path.receiver.next();
-        let mut ack = Acknowledgement {
-            sent_at: packet.sent_at,
-            connection: self.number,
-            cumulative,
-            selective: packet.sequence,
-            data_cumulative: match self.several {
-                true => self.data_receiver.next(),
-                false => cumulative,
-            },
-            path: packet.path,
-            ecn: path.echo,
-        };
+        let mut ack = path.acknowledgement(self.number, r, packet.sequence, packet.sent_at);
+        if self.several {
+            ack.data_cumulative = self.data_receiver.next();
+        }
         if !new {
             ack.ecn.set(Bits::DUPLICATE);
         }
         (new, ack)
     }
 
-    /// As [`on_packet`](Self::on_packet), of any path.
+    /// As [`on_packet`](Self::on_packet), of any path: acknowledges the packet now, or later if it
+    /// was expected and there was no hole.
     #[inline(never)]
     fn on_any_packet(&mut self, world: &mut World, packet: &Packet) -> bool {
-        let path = &self.paths[usize::from(packet.path)];
+        let r = usize::from(packet.path);
+        let path = &mut self.paths[r];
         let in_order = !path.receiver.has_hole() && packet.sequence == path.receiver.next();
-        let (new, _) = self.arrive(world.tcp, world.now, packet);
-        match new {
-            true => self.answer(world, packet, in_order),
-            false => self.on_duplicate(world, packet),
+        if let Some(ecn) = &mut path.ecn {
+            path.totals.marked_packets += u64::from(ecn.receive(packet.bits));
+            path.echo = ecn.of_ack();
+        }
+        let (new, mut ack) = self.arrive(world.tcp, world.now, packet);
+        let keys = &world.tcp.keys;
+        let may_wait = keys.delayed_acks && in_order;
+        let may_wait = may_wait && !(keys.quick_acks && self.is_quick(world, r));
+        let held = self.paths[r].held;
+        if may_wait && held.is_none() && !self.is_complete() {
+            self.delay_ack(world, r, packet);
+        } else {
+            ack.sent_at = held.unwrap_or(packet.sent_at);
+            self.acknowledge(world, ack);
         }
         new
     }
 
-    /// Acknowledges a packet, now or later; `in_order` if it was expected, and there was no hole.
-    fn answer(&mut self, world: &mut World, packet: &Packet, in_order: bool) {
-        let path = &mut self.paths[usize::from(packet.path)];
-        if let Some(ecn) = &mut path.ecn {
-            path.totals.marked_packets += u64::from(ecn.receive(packet.bits));
-            path.echo = ecn.of_ack();
-        }
-        let may_wait = world.tcp.keys.delayed_acks && in_order;
-        let may_wait =
-            may_wait && !(world.tcp.keys.quick_acks && self.is_quick(world, packet.path));
-        let path = &self.paths[usize::from(packet.path)];
-        if may_wait && path.held.is_none() && !self.is_complete() {
-            self.delay_ack(world, packet);
-        } else {
-            let first = self.paths[usize::from(packet.path)].held.take();
-            self.acknowledge(
-                world,
-                packet.path,
-                packet.sequence,
-                first.unwrap_or(packet.sent_at),
-            );
-        }
-    }
-
-    /// A packet that has arrived before reaches the receiver, which says so at once.
-    #[cold]
-    fn on_duplicate(&mut self, world: &mut World, packet: &Packet) {
-        let path = &mut self.paths[usize::from(packet.path)];
-        if let Some(ecn) = &mut path.ecn {
-            path.totals.marked_packets += u64::from(ecn.receive(packet.bits));
-            path.echo = ecn.of_ack();
-        }
-        let sent_at = path.held.take().unwrap_or(packet.sent_at);
-        let echo = path.echo;
-        path.echo.set(Bits::DUPLICATE);
-        self.acknowledge(world, packet.path, packet.sequence, sent_at);
-        self.paths[usize::from(packet.path)].echo = echo;
-    }
-
     /// Whether the acknowledgement of a packet that arrives must not wait: one of the first of the
     /// connection, or after a silence longer than the timeout (Linux' `tcp_event_data_recv`).
-    fn is_quick(&mut self, world: &World, r: u16) -> bool {
-        let path = &mut self.paths[usize::from(r)];
+    fn is_quick(&mut self, world: &World, r: usize) -> bool {
+        let path = &mut self.paths[r];
         if world.now - path.last_arrived > path.rto.timeout(world.tcp) {
             path.quick_acks = QUICK_ACKS;
         }
@@ -224,47 +187,33 @@ impl Connection {
         quick
     }
 
-    fn delay_ack(&mut self, world: &mut World, packet: &Packet) {
-        let path = &mut self.paths[usize::from(packet.path)];
+    fn delay_ack(&mut self, world: &mut World, r: usize, packet: &Packet) {
+        let path = &mut self.paths[r];
         path.held = Some(packet.sent_at);
         path.held_until = world.now + ACK_DELAY;
         self.in_network -= 1;
-        let event = Event::DelayedAck {
-            connection: self.number,
-            path: packet.path,
-        };
-        world.network.calendar.push(world.now + ACK_DELAY, event);
+        self.schedule(world, Event::DelayedAck, r, Some(world.now + ACK_DELAY));
     }
 
     /// The delayed-acknowledgement timer expires.
-    pub fn on_ack_delay(&mut self, world: &mut World, r: u16) {
-        // As for the retransmission timer: this may be another connection by now.
-        let Some(path) = self.paths.get_mut(usize::from(r)) else {
-            return;
-        };
+    pub fn on_ack_delay(&mut self, world: &mut World, r: usize) {
+        let path = &self.paths[r];
         if path.held_until != world.now {
             return;
         }
-        if let Some(sent_at) = path.held.take() {
+        if let Some(sent_at) = path.held {
             let last = path.receiver.next() - 1;
+            let mut ack = path.acknowledgement(self.number, r, last, sent_at);
+            ack.data_cumulative = self.data_received();
             self.in_network += 1;
-            self.acknowledge(world, r, last, sent_at);
+            self.acknowledge(world, ack);
         }
     }
 
-    #[inline(always)]
-    fn acknowledge(&mut self, world: &mut World, r: u16, selective: PacketNumber, sent_at: Time) {
-        let data_cumulative = self.data_received();
-        let path = &self.paths[usize::from(r)];
-        let ack = Acknowledgement {
-            sent_at,
-            connection: self.number,
-            cumulative: path.receiver.next(),
-            selective,
-            data_cumulative,
-            path: r,
-            ecn: path.echo,
-        };
+    /// Sends an acknowledgement, after which none waits.
+    fn acknowledge(&mut self, world: &mut World, ack: Acknowledgement) {
+        let path = &mut self.paths[usize::from(ack.path)];
+        path.held = None;
         if path.way_back.is_some() {
             self.send_back(world, ack);
         } else {
@@ -288,7 +237,10 @@ impl Connection {
             Vec::new()
         };
         if world.network.route(way_back.first_hop).is_empty() {
-            return world.answer_captured(path.route.return_line, ack, &blocks);
+            let line = path.route.return_line;
+            let arrives = world.now + world.network.return_delay(line);
+            world.capture_ack(arrives, &ack, &blocks);
+            return world.network.answer(world.now, line, ack);
         }
         let sacking = Sacking { ack, blocks };
         let bytes = world.tcp.ack_bytes + sacking.option_bytes();
@@ -314,13 +266,13 @@ impl Connection {
     }
 
     /// The acknowledgement of this number reaches the sender of a path over links.
-    pub fn on_returned(&mut self, world: &mut World, r: u16, number: PacketNumber) {
-        let path = &mut self.paths[usize::from(r)];
+    pub fn on_returned(&mut self, world: &mut World, r: usize, number: PacketNumber) {
+        let path = &mut self.paths[r];
         let way_back = path.way_back.as_mut();
         let Some(Sacking { ack, blocks }) = way_back.and_then(|way| way.take(number)) else {
             return;
         };
-        world.capture_ack(world.now, world.now, &ack, &blocks);
+        world.capture_ack(world.now, &ack, &blocks);
         path.sender.on_blocks(ack.cumulative, &blocks);
         self.on_ack(world, &ack);
     }
@@ -372,13 +324,8 @@ mod tests {
         let mut way_back = WayBack::new(0);
         let sacking = |cumulative| Sacking {
             ack: Acknowledgement {
-                sent_at: 0,
-                connection: 0,
                 cumulative,
-                selective: 0,
-                data_cumulative: 0,
-                path: 0,
-                ecn: Default::default(),
+                ..Acknowledgement::default()
             },
             blocks: Vec::new(),
         };

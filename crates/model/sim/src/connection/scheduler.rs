@@ -104,22 +104,13 @@ fn fastest(view: &View) -> Option<usize> {
     candidates.min_by(|a, b| rtt(a).total_cmp(&rtt(b)))
 }
 
-/// A choice between a slower path with room and waiting for the fastest, which has none.
-struct Choice {
-    slow: usize,
-    fast: usize,
-}
-
-/// The choice that there is if min-RTT takes a path that is slower than the fastest; else what
-/// min-RTT takes. A path without an RTT is never slower: it sends, and so gets one.
-fn choice(view: &View) -> Result<Choice, Option<usize>> {
-    let Some(slow) = shortest(view) else {
-        return Err(None);
-    };
-    match fastest(view) {
-        Some(fast) if fast != slow && view.controller.path(slow).rtt.is_finite() => {
-            Ok(Choice { slow, fast })
-        }
-        _ => Err(Some(slow)),
+/// The path that min-RTT takes; none if it is slower than the fastest, which has no room, and
+/// `waits(slow, fast)`. A path without an RTT is never slower: it sends, and so gets one.
+fn shortest_unless(view: &View, waits: impl FnOnce(usize, usize) -> bool) -> Option<usize> {
+    let slow = shortest(view)?;
+    let is_slower = |&fast: &usize| fast != slow && view.controller.path(slow).rtt.is_finite();
+    match fastest(view).filter(is_slower) {
+        Some(fast) if waits(slow, fast) => None,
+        _ => Some(slow),
     }
 }

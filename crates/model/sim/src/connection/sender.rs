@@ -28,7 +28,7 @@ pub(crate) struct AckOutcome {
 }
 
 /// The sending side of one path; sequence numbers count packets.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Sender {
     /// The first packet not acknowledged.
     una: PacketNumber,
@@ -69,23 +69,8 @@ pub(crate) struct Sender {
 impl Sender {
     pub fn new(selective: bool) -> Sender {
         Sender {
-            una: 0,
-            next: 0,
-            arrived: 0,
-            lost: 0,
-            reported: 0,
-            newly_lost: 0,
-            recovery_point: 0,
-            resent_end: 0,
-            joins_recoveries: false,
-            recovering: false,
-            timed_out: false,
             selective,
-            highest: [0; DUPLICATES as usize],
-            classified: 0,
-            lost_from: 0,
-            arrived_bits: NumberSet::default(),
-            lost_bits: NumberSet::default(),
+            ..Sender::default()
         }
     }
 
@@ -397,13 +382,9 @@ mod tests {
 
     fn ack(cumulative: PacketNumber, selective: PacketNumber) -> Acknowledgement {
         Acknowledgement {
-            sent_at: 0,
-            connection: 0,
             cumulative,
             selective,
-            data_cumulative: 0,
-            path: 0,
-            ecn: Default::default(),
+            ..Acknowledgement::default()
         }
     }
 

@@ -1,7 +1,6 @@
 //! The sending side of a connection: acknowledgements, and which packet is sent when.
 
 use anabranch_control::Ack;
-use anabranch_net::Time;
 use anabranch_scenario::time::seconds;
 
 use crate::calendar::Event;
@@ -64,11 +63,10 @@ impl Connection {
         }
         let path = &mut self.paths[r];
         if outcome.advanced {
-            path.forget_backoff();
+            path.backoff = 0;
             path.forget_acknowledged();
-            if let Some(time) = path.restart_timer(world) {
-                self.schedule_timer(world, r, time);
-            }
+            let time = path.restart_timer(world);
+            self.schedule(world, Event::Timeout, r, time);
             if EXTRAS && self.paths[r].rack.is_some() {
                 self.restart_probing(world, r);
             }
@@ -107,8 +105,9 @@ impl Connection {
                 ecn.on_reduced();
             }
         }
-        if path.rack.is_some() {
-            loss |= self.detect_by_time(world, r, ack);
+        if let Some(rack) = &mut path.rack {
+            let detected = rack.on_ack(&mut path.sender, ack, world.now, path.rto.smoothed());
+            loss |= self.on_detected(world, r, &detected);
         }
         if self.paths[r].ecn.is_some() {
             self.on_echo(r, ack.ecn, outcome.delivered);
@@ -178,7 +177,9 @@ impl Connection {
             while self.paths[r].has_room() && self.retransmit(world, r) {}
         }
         self.starved = false;
-        while let Some(r) = self.pick(world) {
+        while let (scheduler, view) = self.scheduler_and_view(world)
+            && let Some(r) = scheduler.pick(&view)
+        {
             // Data must not be reinjected over the path on which it timed out.
             let sent = self.send_scheduled(world, r)
                 || (0..self.paths.len())
@@ -192,23 +193,14 @@ impl Connection {
         if self.starved {
             self.note_app_limited();
             if self.data_next < self.data_end {
-                self.on_blocked(world);
+                // Only the receive window stops some path.
+                let (scheduler, view) = self.scheduler_and_view(world);
+                scheduler.on_blocked(&view);
             }
         }
         for path in &mut self.paths {
             path.window_limited = !path.has_room();
         }
-    }
-
-    fn pick(&mut self, world: &World) -> Option<usize> {
-        let (scheduler, view) = self.scheduler_and_view(world);
-        scheduler.pick(&view)
-    }
-
-    /// Only the receive window stops some path.
-    fn on_blocked(&mut self, world: &mut World) {
-        let (scheduler, view) = self.scheduler_and_view(world);
-        scheduler.on_blocked(&view);
     }
 
     /// The scheduler, and what it decides by.
@@ -260,7 +252,7 @@ impl Connection {
         path.totals.retransmitted_packets += 1;
         let data = path.data_of(sequence);
         let is_first = sequence == path.sender.una();
-        self.transmit(world, r, sequence, data, Bits::default());
+        self.transmit::<true>(world, r, data, Some(sequence));
         if is_first {
             // The timer starts anew (RFC 6675 section 6 leaves this open; Linux and ns-2 do so):
             // otherwise, at small RTTs, every other fast retransmission ends in a timeout.
@@ -290,7 +282,7 @@ impl Connection {
         if again.is_some() {
             self.paths[r].totals.retransmitted_packets += 1;
         }
-        self.send_data::<EXTRAS>(world, r, data);
+        self.transmit::<EXTRAS>(world, r, data, None);
         true
     }
 
@@ -308,42 +300,6 @@ impl Connection {
         Some(data)
     }
 
-    /// Sends data in a packet of its own over a path.
-    pub(crate) fn send_first(&mut self, world: &mut World, r: usize, data: PacketNumber) {
-        self.send_data::<true>(world, r, data);
-    }
-
-    /// As [`send_first`](Self::send_first); `EXTRAS` as in [`process_ack`](Self::process_ack).
-    #[inline(always)]
-    fn send_data<const EXTRAS: bool>(&mut self, world: &mut World, r: usize, data: PacketNumber) {
-        let bytes = self.bytes_of(world.tcp, data);
-        let path = &mut self.paths[r];
-        let sequence = path.sender.send_new();
-        if self.several {
-            path.carry(data);
-        }
-        let bits = match &mut path.ecn {
-            Some(ecn) if EXTRAS => ecn.of_new(),
-            _ => Bits::default(),
-        };
-        let packet = path.packet(self.number, r, sequence, data, bytes, bits, world.now);
-        self.in_network += 1;
-        if EXTRAS {
-            self.emit(world, r, packet);
-            if self.paths[r].rack.is_some() {
-                self.restart_probing(world, r);
-            }
-            return;
-        }
-        if let Err(cause) = world.network.send(world.now, packet) {
-            self.in_network -= 1;
-            path.totals.lost[cause as usize] += 1;
-        }
-        if path.timer.deadline().is_none() {
-            self.restart_timer(world, r);
-        }
-    }
-
     /// The next data to be reinjected over `r`: not acknowledged, and lost on another path.
     fn next_reinjection(&mut self, r: usize) -> Option<PacketNumber> {
         let una = self.data_una;
@@ -359,20 +315,49 @@ impl Connection {
         self.reinjections.remove(place).map(|(data, _)| data)
     }
 
-    /// Sends a packet of this number with this data.
-    pub(super) fn transmit(
+    /// Sends data over a path in a new packet, or in the packet `again`, which was sent before.
+    /// `EXTRAS` as in [`process_ack`](Self::process_ack).
+    #[inline(always)]
+    pub(crate) fn transmit<const EXTRAS: bool>(
         &mut self,
         world: &mut World,
         r: usize,
-        sequence: PacketNumber,
-        data: PacketNumber,
-        bits: Bits,
+        data_sequence: PacketNumber,
+        again: Option<PacketNumber>,
     ) {
-        let bytes = self.bytes_of(world.tcp, data);
+        let bytes = self.bytes_of(world.tcp, data_sequence);
         let path = &mut self.paths[r];
-        let packet = path.packet(self.number, r, sequence, data, bytes, bits, world.now);
+        let sequence = again.unwrap_or_else(|| path.sender.send_new());
+        if self.several && again.is_none() {
+            path.carry(data_sequence);
+        }
+        let bits = match &mut path.ecn {
+            Some(ecn) if EXTRAS && again.is_none() => ecn.of_new(),
+            _ => Bits::default(),
+        };
+        path.totals.sent_packets += 1;
+        path.last_sent = world.now;
+        let packet = Packet {
+            sent_at: world.now,
+            connection: self.number,
+            sequence,
+            data_sequence,
+            hop: path.route.first_hop,
+            path: r as u16,
+            bytes,
+            bits,
+        };
         self.in_network += 1;
-        self.emit(world, r, packet);
+        if EXTRAS {
+            return self.emit(world, packet, again.is_none());
+        }
+        if let Err(cause) = world.network.send(world.now, packet) {
+            self.in_network -= 1;
+            path.totals.lost[cause as usize] += 1;
+        }
+        if path.timer.deadline().is_none() {
+            self.restart_timer(world, r);
+        }
     }
 
     /// The size of a packet: full, except for the end of a file.
@@ -389,17 +374,17 @@ impl Connection {
     }
 }
 
-/// Packets leave the sender's host for the network.
+/// Packets wait in the sender's host, or leave it for the network.
 impl Connection {
     /// Hands a packet to the host, or to the network if the host delays nothing.
-    #[inline(always)]
-    fn emit(&mut self, world: &mut World, r: usize, packet: Packet) {
-        let path = &mut self.paths[r];
-        if let Some(rack) = &mut path.rack {
+    fn emit(&mut self, world: &mut World, packet: Packet, is_new: bool) {
+        let r = usize::from(packet.path);
+        if let Some(rack) = &mut self.paths[r].rack {
             rack.on_sent(world.now, packet.sequence);
         }
-        if path.host.is_some() {
-            self.delay(world, packet);
+        if let Some(host) = &mut self.paths[r].host {
+            let time = host.take(world.now, packet);
+            self.schedule(world, Event::Leave, r, time);
         } else {
             self.offer(world, packet);
         }
@@ -409,38 +394,21 @@ impl Connection {
         if self.paths[r].timer.deadline().is_none() {
             self.restart_timer(world, r);
         }
-    }
-
-    #[cold]
-    fn delay(&mut self, world: &mut World, packet: Packet) {
-        let Some(host) = &mut self.paths[usize::from(packet.path)].host else {
-            return;
-        };
-        if let Some(time) = host.take(world.now, packet) {
-            self.schedule_leave(world, packet.path, time);
+        if is_new && self.paths[r].rack.is_some() {
+            self.restart_probing(world, r);
         }
     }
 
     /// The first packet of path `r` leaves the host.
-    pub fn on_leave(&mut self, world: &mut World, r: u16) {
-        let Some(host) = &mut self.paths[usize::from(r)].host else {
+    pub fn on_leave(&mut self, world: &mut World, r: usize) {
+        let Some(host) = &mut self.paths[r].host else {
             return;
         };
         let (head, next) = host.release();
-        if let Some(time) = next {
-            self.schedule_leave(world, r, time);
-        }
+        self.schedule(world, Event::Leave, r, next);
         if let Some(packet) = head {
             self.offer(world, packet);
         }
-    }
-
-    fn schedule_leave(&self, world: &mut World, path: u16, time: Time) {
-        let event = Event::Leave {
-            connection: self.number,
-            path,
-        };
-        world.network.calendar.push(time, event);
     }
 
     #[inline(always)]

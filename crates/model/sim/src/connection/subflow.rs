@@ -20,7 +20,7 @@ use crate::ecn::{Bits, Ecn};
 use crate::network::{Acknowledgement, Packet, PacketNumber};
 
 /// The route of a path's packets and its delay.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Route {
     /// Index of the first hop in the network's table.
     pub first_hop: u32,
@@ -51,7 +51,7 @@ impl Route {
 }
 
 /// The state of both ends of a path.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Subflow {
     pub route: Route,
     pub sender: Sender,
@@ -68,8 +68,8 @@ pub(crate) struct Subflow {
     /// The retransmission timer: off while nothing is outstanding.
     pub timer: Timer,
     pub rto: Rto,
-    /// Timeouts since something new was acknowledged.
-    backoff: u32,
+    /// Timeouts since something new was acknowledged. Each doubles the next (RFC 6298 section 5.5).
+    pub backoff: u32,
     /// When the first of these timeouts was, if it can be undone.
     timed_out_at: Option<Time>,
     /// Send time of the packet whose acknowledgement is delayed.
@@ -105,27 +105,13 @@ impl Subflow {
             way_back: way_back.map(Box::new),
             route,
             sender: Sender::new(tcp.keys.recovery != Recovery::NewReno),
-            receiver: Reassembly::default(),
-            data: VecDeque::new(),
-            reinjected: 0,
             window,
-            window_limited: false,
-            timer: Timer::default(),
             rto,
-            backoff: 0,
-            timed_out_at: None,
-            held: None,
-            held_until: 0,
             quick_acks: QUICK_ACKS,
-            last_arrived: 0,
-            last_sent: 0,
-            last_acked: 0,
             ecn: Ecn::new(tcp.keys.ecn).map(Box::new),
-            echo: Bits::default(),
             rack: (tcp.keys.recovery == Recovery::Rack).then(Box::default),
             host: Host::new(tcp.host_jitter, host_seed),
-            packets: None,
-            totals: PathTotals::default(),
+            ..Subflow::default()
         }
     }
 
@@ -139,30 +125,24 @@ impl Subflow {
             || self.way_back.is_some()
     }
 
-    /// A packet of this number with this data, which is counted as sent.
+    /// The acknowledgement of a packet on the only path of a connection; `sent_at` is echoed.
     #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "the fields of a packet")]
-    pub fn packet(
-        &mut self,
+    pub fn acknowledgement(
+        &self,
         connection: u32,
         r: usize,
-        sequence: PacketNumber,
-        data_sequence: PacketNumber,
-        bytes: u16,
-        bits: Bits,
-        now: Time,
-    ) -> Packet {
-        self.totals.sent_packets += 1;
-        self.last_sent = now;
-        Packet {
-            sent_at: now,
+        selective: PacketNumber,
+        sent_at: Time,
+    ) -> Acknowledgement {
+        let cumulative = self.receiver.next();
+        Acknowledgement {
+            sent_at,
             connection,
-            sequence,
-            data_sequence,
-            hop: self.route.first_hop,
+            cumulative,
+            selective,
+            data_cumulative: cumulative,
             path: r as u16,
-            bytes,
-            bits,
+            ecn: self.echo,
         }
     }
 
@@ -227,26 +207,10 @@ impl Subflow {
         rack.chain([&self.timer]).filter_map(Timer::deadline).min()
     }
 
-    /// Doubles the timeout until something new is acknowledged (RFC 6298 section 5.5).
-    fn back_off(&mut self) {
-        self.backoff = (self.backoff + 1).min(16);
-    }
-
     /// Whether the timer has expired since something new was acknowledged.
     #[inline]
     pub fn has_timed_out(&self) -> bool {
         self.backoff > 0
-    }
-
-    /// Timeouts since something new was acknowledged.
-    pub fn timeouts_in_a_row(&self) -> u32 {
-        self.backoff
-    }
-
-    /// Something new is acknowledged: the timeout is no longer doubled.
-    #[inline]
-    pub fn forget_backoff(&mut self) {
-        self.backoff = 0;
     }
 
     /// The timer expired: all that has not arrived is declared lost. A timeout in recovery is not
@@ -260,7 +224,7 @@ impl Subflow {
         if let Some(rack) = &mut self.rack {
             rack.on_timeout();
         }
-        self.back_off();
+        self.backoff = (self.backoff + 1).min(16);
     }
 
     /// Undoes the timeouts since something was acknowledged if they were spurious: this first
@@ -336,14 +300,8 @@ mod tests {
     fn packets_are_delayed_by_at_most_the_jitter_and_leave_in_order() {
         let mut host = Host::new(20, 1).expect("jitter");
         let packet = |sequence| Packet {
-            sent_at: 0,
-            connection: 0,
             sequence,
-            data_sequence: sequence,
-            hop: 0,
-            path: 0,
-            bytes: 1,
-            bits: Default::default(),
+            ..Packet::default()
         };
         let times: Vec<Time> = (0..1000).map(|number| number / 2 * 7).collect();
         let scheduled = (0..1000).filter(|&number| {

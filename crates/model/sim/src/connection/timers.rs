@@ -201,17 +201,11 @@ pub(crate) fn longest(tcp: &Tcp) -> Time {
 
 impl Connection {
     /// An event of a path's retransmission timer.
-    pub fn on_timer(&mut self, world: &mut World, r: u16) {
-        let index = usize::from(r);
-        // A timer event may come after its connection is over and another, with fewer paths, has
-        // its place.
-        let Some(path) = self.paths.get_mut(index) else {
-            return;
-        };
-        match path.timer.on_event(world.now) {
+    pub fn on_timer(&mut self, world: &mut World, r: usize) {
+        match self.paths[r].timer.on_event(world.now) {
             TimerEvent::Stale => {}
-            TimerEvent::Later(time) => self.schedule_timer(world, index, time),
-            TimerEvent::Expired => self.time_out(world, index),
+            TimerEvent::Later(time) => self.schedule(world, Event::Timeout, r, Some(time)),
+            TimerEvent::Expired => self.time_out(world, r),
         }
     }
 
@@ -238,18 +232,23 @@ impl Connection {
 
     #[inline]
     pub(super) fn restart_timer(&mut self, world: &mut World, r: usize) {
-        if let Some(time) = self.paths[r].restart_timer(world) {
-            self.schedule_timer(world, r, time);
-        }
+        let time = self.paths[r].restart_timer(world);
+        self.schedule(world, Event::Timeout, r, time);
     }
 
+    /// Schedules an event of a path, if there is a time for it.
     #[inline]
-    pub(super) fn schedule_timer(&self, world: &mut World, r: usize, time: Time) {
-        let event = Event::Timeout {
-            connection: self.number,
-            path: r as u16,
-        };
-        world.network.calendar.push(time, event);
+    pub(super) fn schedule(
+        &self,
+        world: &mut World,
+        event: impl FnOnce(u32, u16) -> Event,
+        r: usize,
+        time: Option<Time>,
+    ) {
+        if let Some(time) = time {
+            let event = event(self.number, r as u16);
+            world.network.calendar.push(time, event);
+        }
     }
 }
 

@@ -99,23 +99,10 @@ impl Network {
 }
 
 impl World<'_> {
-    /// Captures an acknowledgement at its end of a return line, and sends it there.
-    pub(crate) fn answer_captured(
-        &mut self,
-        line: u32,
-        ack: Acknowledgement,
-        blocks: &[Range<PacketNumber>],
-    ) {
-        let arrives = self.now + self.network.return_delay(line);
-        self.capture_ack(arrives, self.now, &ack, blocks);
-        self.network.answer(self.now, line, ack);
-    }
-
-    /// Captures an acknowledgement that arrives `at`; the receiver's clock shows `clock`.
+    /// Captures an acknowledgement that arrives `at`; the receiver's clock shows the present.
     pub(crate) fn capture_ack(
         &mut self,
         at: Time,
-        clock: Time,
         ack: &Acknowledgement,
         blocks: &[Range<PacketNumber>],
     ) {
@@ -128,7 +115,7 @@ impl World<'_> {
                 data_cumulative: ack.data_cumulative,
                 echo: ack.ecn.has(Bits::ECHO),
             };
-            capture.ack(ack.connection, at, clock, &captured);
+            capture.ack(ack.connection, at, self.now, &captured);
         }
     }
 }

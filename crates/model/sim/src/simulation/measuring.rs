@@ -19,7 +19,7 @@ impl Simulation {
             self.recorder.transfer(row, started_at, bytes, self.now);
         };
         if connection.files.is_none() {
-            record(connection.started_at, connection.file_bytes());
+            record(connection.started_at, connection.file_bytes);
         }
         while let Some(file) = connection.deliver_file(&self.tcp) {
             record(file.arrived_at, file.bytes);

@@ -22,12 +22,8 @@ fn around<'a>(paths: &'a [Subflow], tcp: &'a Tcp, now: Time) -> Around<'a> {
 /// A path with this RTT by its handshake, in slow start with this window.
 fn path(tcp: &Tcp, rtt_s: f64, window: u32) -> Subflow {
     let route = Route {
-        first_hop: 0,
-        return_line: 0,
-        first_hop_back: None,
         propagation_s: rtt_s,
-        opens_at: 0,
-        join_delay: 0,
+        ..Route::default()
     };
     Subflow::new(route, tcp, window, 0)
 }

@@ -16,7 +16,7 @@
 use anabranch_net::Time;
 use anabranch_scenario::time::from_seconds;
 
-use crate::connection::scheduler::{Choice, View, choice, fastest};
+use crate::connection::scheduler::{View, fastest, shortest_unless};
 
 const FIRST: f64 = 1.2;
 const LEAST: f64 = 1.0;
@@ -52,19 +52,13 @@ fn sendable(cwnd: f64, rtts: f64) -> f64 {
 
 impl Blest {
     pub fn pick(&mut self, view: &View) -> Option<usize> {
-        let Choice { slow, fast } = match choice(view) {
-            Ok(choice) => choice,
-            Err(taken) => return taken,
-        };
-        let (slow_rtt, fast_rtt) = (
-            view.controller.path(slow).rtt,
-            view.controller.path(fast).rtt,
-        );
-        self.correct(view.now, view.controller.path(slow).base_rtt);
-        let wanted = sendable(f64::from(view.paths[fast].window), slow_rtt / fast_rtt);
-        let held = u64::from(view.paths[slow].sender.in_flight()) + 1;
-        self.fits(wanted, view.receive_buffer.saturating_sub(held))
-            .then_some(slow)
+        shortest_unless(view, |slow, fast| {
+            let [slow_rtt, fast_rtt] = [slow, fast].map(|r| view.controller.path(r).rtt);
+            self.correct(view.now, view.controller.path(slow).base_rtt);
+            let wanted = sendable(f64::from(view.paths[fast].window), slow_rtt / fast_rtt);
+            let held = u64::from(view.paths[slow].sender.in_flight()) + 1;
+            !self.fits(wanted, view.receive_buffer.saturating_sub(held))
+        })
     }
 
     fn fits(&self, packets: f64, room: u64) -> bool {

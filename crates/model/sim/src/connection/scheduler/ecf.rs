@@ -11,7 +11,7 @@
 //! trip in both, and so do we. `k` is what the receive window lets be sent: the send buffer is as
 //! large as the receive buffer, where the module has Linux' of its time.
 
-use crate::connection::scheduler::{Choice, View, choice};
+use crate::connection::scheduler::{View, shortest_unless};
 
 const BETA: f64 = 0.25;
 
@@ -36,18 +36,15 @@ impl Speed {
 
 impl Ecf {
     pub fn pick(&mut self, view: &View) -> Option<usize> {
-        let Choice { slow, fast } = match choice(view) {
-            Ok(choice) => choice,
-            Err(taken) => return taken,
-        };
         let path = |r: usize| Speed {
             cwnd: view.paths[r].window.into(),
             rtt: view.controller.path(r).rtt,
         };
         let deviation = |r: usize| view.paths[r].rto.deviation_s();
-        let delta = deviation(slow).max(deviation(fast));
-        let waits = self.waits(&path(fast), &path(slow), view.unsent as f64, delta);
-        (!waits).then_some(slow)
+        shortest_unless(view, |slow, fast| {
+            let delta = deviation(slow).max(deviation(fast));
+            self.waits(&path(fast), &path(slow), view.unsent as f64, delta)
+        })
     }
 
     fn waits(&mut self, fast: &Speed, slow: &Speed, unsent: f64, delta: f64) -> bool {

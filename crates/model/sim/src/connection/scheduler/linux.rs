@@ -65,7 +65,7 @@ struct SendQueue {
 
 /// The limit of a path's buffer, bytes: the namespace's (`tcp_wmem[2]`), at most twice the full
 /// packets that the receive buffer holds, as the lab sets it.
-fn largest_buffer(tcp: &Tcp) -> u64 {
+pub(crate) fn largest_buffer(tcp: &Tcp) -> u64 {
     let taken = 2 * u64::from(tcp.keys.receive_buffer_packets.get()) * u64::from(tcp.packet_bytes);
     taken.min(tcp.keys.wmem_max_bytes.get().into())
 }
@@ -138,11 +138,6 @@ impl LinuxScheduler {
     /// The connection's send buffer, bytes.
     pub fn buffer(&self) -> u64 {
         OWN + self.queues.iter().map(|queue| queue.buffer).sum::<u64>()
-    }
-
-    /// The limit of a path's send buffer, bytes.
-    pub fn largest_buffer(&self, tcp: &Tcp) -> u64 {
-        largest_buffer(tcp)
     }
 
     /// Packets in a path's queue.
@@ -358,7 +353,7 @@ impl Connection {
                     break;
                 };
                 self.paths[r].totals.retransmitted_packets += u64::from(again);
-                self.send_first(world, r, data);
+                self.transmit::<true>(world, r, data, None);
             }
             if let Some(program) = scheduler.programs.get_mut(r) {
                 program.note_sent(world.now, &self.paths[r], again);
@@ -406,16 +401,8 @@ mod tests {
 
     /// A path whose own timer expires at this time, s.
     fn path(timeout_s: f64) -> Subflow {
-        let route = Route {
-            first_hop: 0,
-            return_line: 0,
-            first_hop_back: None,
-            propagation_s: 0.0,
-            opens_at: 0,
-            join_delay: 0,
-        };
         let tcp = Tcp::new(&anabranch_scenario::Tcp::default());
-        let mut path = Subflow::new(route, &tcp, 10, 0);
+        let mut path = Subflow::new(Route::default(), &tcp, 10, 0);
         path.timer.start(from_seconds(timeout_s));
         path
     }

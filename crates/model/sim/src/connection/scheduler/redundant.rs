@@ -49,7 +49,7 @@ impl Connection {
         if let Scheduler::Redundant(redundant) = &mut self.scheduler {
             *redundant.next(r, una) = data + 1;
         }
-        self.send_first(world, r, data);
+        self.transmit::<true>(world, r, data, None);
         true
     }
 }
