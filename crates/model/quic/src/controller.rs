@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use anabranch_control::{Algorithm, AnyController, Stamp};
+use anabranch_control::{Algorithm, AnyController, PACING_GAIN, Stamp};
 use anabranch_net::Time;
 use noq_proto::congestion::{
     Bbr3Config, Controller, ControllerFactory, CubicConfig, NewRenoConfig,
@@ -136,6 +136,8 @@ impl PathReport {
     }
 }
 
+/// Packets that the library's pacer sends at once (RFC 9002, section 7.7).
+const BURST: f64 = 10.0;
 /// `kGranularity` of RFC 9002, s.
 const GRANULARITY_S: f64 = 1e-3;
 /// The longest delay of an acknowledgement, s: the default of RFC 9000, section 18.2.
@@ -255,12 +257,17 @@ impl State {
         let one_way = |k: usize| self.controller.path(k).rtt / 2.0;
         let earlier = |(k, path): (usize, &PathReport)| {
             let window = self.controller.window(k).max(1.0) * mtu as f64;
-            let windows = (path.in_flight_bytes + unsent) as f64 / window;
+            let bytes = (path.in_flight_bytes + unsent) as f64;
+            let round_trips = if bytes <= window {
+                (bytes - BURST * mtu as f64).max(0.0) / (PACING_GAIN * window)
+            } else {
+                bytes / window
+            };
             let by_window = self.controller.pacing_rate(k).is_infinite();
             k != r
                 && path.allowance.is_first
                 && by_window
-                && (1.0 + 2.0 * windows) * one_way(k) < one_way(r)
+                && (1.0 + 2.0 * round_trips) * one_way(k) < one_way(r)
         };
         unsent > 0 && self.account.waiting == 0 && self.paths.iter().enumerate().any(earlier)
     }
@@ -621,13 +628,14 @@ mod tests {
         assert!((growth(&state) - 0.05).abs() < 1e-12, "open again");
     }
 
-    /// Windows of 10 packets of 1000 bytes, and half round trips of 10 and 50 ms: over path 0 what
-    /// is in flight and waits arrives after 10 + 20 n / 10000 ms, so n may be 20000.
+    /// Windows of 20 packets of 1000 bytes, and half round trips of 10, 50 and 16 ms. Over path 0 n
+    /// bytes arrive after 10 + 20 n / 20000 ms; if they are at most 20000, after 10 + 16 (n - 10000)
+    /// / 20000 ms. So n may be 40000, or for path 2 17500.
     #[test]
     fn data_waits_for_a_path_over_which_it_arrives_earlier() {
         let rule = Algorithm::parse("reno").expect("in the table");
-        let shared = SharedController::new(Clock::start(), rule.controller(0, 10.0), 10.0);
-        for (r, rtt) in [(0, 0.02), (1, 0.1)] {
+        let shared = SharedController::new(Clock::start(), rule.controller(0, 20.0), 20.0);
+        for (r, rtt) in [(0, 0.02), (1, 0.1), (2, 0.032)] {
             shared.open(r);
             let ack = Ack {
                 now: rtt,
@@ -640,7 +648,7 @@ mod tests {
             shared.lock().controller.on_ack(r, &ack);
         }
         let waits = |r| shared.lock().arrives_earlier_elsewhere(r, 1000);
-        shared.accept(15_000);
+        shared.accept(25_000);
         assert!(!waits(1), "nothing is known of path 0");
         let first = Allowance {
             is_first: true,
@@ -648,16 +656,21 @@ mod tests {
         };
         shared.allow(0, first);
         shared.allow(1, first);
-        assert_eq!([0, 1].map(waits), [false, true]);
-        shared.lock().paths[0].in_flight_bytes = 10_000;
-        assert!(waits(1), "5260 bytes wait");
+        assert_eq!([0, 1, 2].map(waits), [false, true, false]);
+        shared.refuse(7_600);
+        assert!(waits(2), "17400 bytes wait");
+        shared.accept(200);
+        assert!(!waits(2), "17600 bytes wait");
+        shared.accept(7_400);
+        shared.lock().paths[0].in_flight_bytes = 20_000;
+        assert!(waits(1), "5520 bytes wait");
         shared.accept(20_000);
-        assert!(!waits(1), "25260 bytes wait");
+        assert!(!waits(1), "25520 bytes wait");
         shared.refuse(20_000);
         shared.wait(true);
         assert!(!waits(1), "a stream has more");
         shared.wait(false);
-        shared.refuse(15_000);
+        shared.refuse(25_000);
         assert!(!waits(1), "nothing waits, but a ping may");
     }
 
