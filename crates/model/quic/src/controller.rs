@@ -72,8 +72,9 @@ impl PathReport {
 
     /// Whether the congestion window limits what is sent (RFC 9002, section 7.8). The library takes
     /// an allowance for the window, does not count a peer that gives no credit, and calls a path
-    /// limited by the application once another path has sent what its window held back. So the window must have been full within the last two round
-    /// trips, or half full in slow start, which may double it (Linux' `tcp_is_cwnd_limited`).
+    /// limited by the application once another path has sent what its window held back. So the
+    /// window must have been full within the last two round trips, or half full in slow start,
+    /// which may double it (Linux' `tcp_is_cwnd_limited`).
     fn is_window_limited(
         &self,
         app_limited: bool,
@@ -253,8 +254,9 @@ impl State {
     }
 
     /// Whether all data that waits arrives over another path before a packet does that is sent now
-    /// over path `r`. Nobody knows how much that is while a stream may not write. The library sends over the next path while a window or the pacer holds one
-    /// back (earliest completion first; Lim, Nahum, Towsley and Gibbens 2017).
+    /// over path `r`. Nobody knows how much that is while a stream may not write. The library sends
+    /// over the next path while a window or the pacer holds one back (earliest completion first;
+    /// Lim, Nahum, Towsley and Gibbens 2017).
     fn arrives_earlier_elsewhere(&self, r: usize, mtu: u64) -> bool {
         let unsent = self.account.unsent(self.acknowledged, self.in_flight());
         let one_way = |k: usize| self.controller.path(k).rtt / 2.0;
@@ -638,8 +640,8 @@ mod tests {
     }
 
     /// Windows of 20 packets of 1000 bytes, and half round trips of 10, 50 and 16 ms. Over path 0 n
-    /// bytes arrive after 10 + 20 n / 20000 ms; if they are at most 20000, after 10 + 16 (n - 10000)
-    /// / 20000 ms. So n may be 40000, or for path 2 17500.
+    /// bytes arrive after 10 + 20 n / 20000 ms; if they are at most 20000, after 10 + 16 (n -
+    /// 10000) / 20000 ms. So n may be 40000, or for path 2 17500.
     #[test]
     fn data_waits_for_a_path_over_which_it_arrives_earlier() {
         let rule = Algorithm::parse("reno").expect("in the table");

@@ -1,6 +1,7 @@
 //! UDP associations of SOCKS5.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -329,15 +330,18 @@ async fn lossy(far: SocketAddr) -> (SocketAddr, watch::Sender<Option<IpAddr>>) {
         let mut clients = HashMap::new();
         let mut buffer = [0; 1 << 16];
         while let Ok((n, from)) = near.recv_from(&mut buffer).await {
-            if !clients.contains_key(&from) {
-                let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
-                socket.connect(far).await.expect("connected");
-                let socket = Arc::new(socket);
-                tokio::spawn(send_back(socket.clone(), near.clone(), from));
-                clients.insert(from, socket);
-            }
+            let socket = match clients.entry(from) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+                    socket.connect(far).await.expect("connected");
+                    let socket = Arc::new(socket);
+                    tokio::spawn(send_back(socket.clone(), near.clone(), from));
+                    new.insert(socket)
+                }
+            };
             if *loses.borrow() != Some(from.ip()) {
-                let _ = clients[&from].send(&buffer[..n]).await;
+                let _ = socket.send(&buffer[..n]).await;
             }
         }
     });
