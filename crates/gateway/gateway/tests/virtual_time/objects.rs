@@ -60,8 +60,8 @@ async fn serve(internet: Arc<Internet>) {
 }
 
 /// Over 60 Mbit/s and 15 ms the request and the object take 2 * 7.5 ms and 40000 * 8 / 60 Mbit/s,
-/// 5.3 ms, and paced 0.8 of a round trip, 12 ms. Over the other path, 110 ms, a packet alone arrives
-/// after 55 ms.
+/// 5.3 ms, and paced 0.8 of a round trip, 12 ms. Over the other path, 110 ms, a packet alone
+/// arrives after 55 ms.
 #[test]
 fn an_object_does_not_wait_for_packets_over_a_slow_path() {
     let links = [(60.0, 15), (20.0, 110)];
