@@ -93,6 +93,9 @@ class Scenario:
     def text(self) -> str:
         """The scenario as TOML, with the values of `set`."""
     @property
+    def tcp(self) -> str:
+        """The section `[tcp]` of `text`, without its header."""
+    @property
     def original(self) -> str:
         """The text that it was read from, to which `set` was applied."""
     @property

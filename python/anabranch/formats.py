@@ -160,6 +160,18 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list
     return ["| " + " | ".join(row) + " |" for row in [header, alignment, *rows]]
 
 
+def first(rows: "pd.DataFrame", kind: str, most: int) -> "tuple[pd.DataFrame, int]":
+    """The rows of the first `most` flows or links of a table, and how many of them it has in all.
+
+    >>> import pandas as pd
+    >>> rows, there = first(pd.DataFrame({"flow": ["a", "a", "b", "c"]}), "flow", 2)
+    >>> rows["flow"].tolist(), there
+    (['a', 'a', 'b'], 3)
+    """
+    names = rows[kind].unique()
+    return rows[rows[kind].isin(names[:most])], len(names)
+
+
 def records(frame: "pd.DataFrame") -> list[dict[str, Any]]:
     """The rows of a table as plain data for JSON; NaN becomes None.
 

@@ -10,7 +10,7 @@ import anabranch
 from anabranch.cli import comparison, sweep, tables
 from anabranch.cli.tables import new_table
 from anabranch.scenario import Scenario
-from conftest import SMALL
+from conftest import SMALL, Anabranch
 
 CELLS = [f"{number}.341 ± 0.104" for number in range(8)]
 
@@ -66,6 +66,57 @@ def test_the_header_of_a_dotted_key_is_folded_after_its_dots() -> None:
         "left.",
         "rate_mbps",
     ]
+
+
+MORE = "49 more flows: --json and --out have all of them."
+
+
+@pytest.fixture
+def many(small: Path) -> Path:
+    """The scenario `small` with 149 flows."""
+    flow = '\n[[flows]]\nname = "f{}"\nalgorithm = "reno"\npaths = [["R2"]]\n'
+    small.write_text(small.read_text() + "".join(map(flow.format, range(147))))
+    return small
+
+
+def test_a_table_has_a_hundred_flows_and_a_line_that_counts_the_others(
+    many: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables.run(anabranch.run(many, "lia", seeds=1))
+    flows, links = capsys.readouterr().out.split("\nalgorithm")
+    assert len(rows(flows, "lia", "reno")) == 100
+    assert flows.rstrip().endswith(f"\n{MORE}")
+    assert "more" not in links
+
+
+def test_several_algorithms_share_the_rows_of_a_table(
+    many: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = anabranch.run(many, ["lia", "olia"], seeds=1)
+    tables.run(result)
+    flows = capsys.readouterr().out.split("\nalgorithm")[1]
+    assert len(rows(flows, "lia")) == len(rows(flows, "olia")) == 50
+    assert "\n99 more flows: " in flows
+    comparison.comparison([result])
+    printed = capsys.readouterr().out
+    assert len(rows(printed, "RTT of")) == 100
+    assert f"\n{MORE}\n" in printed
+
+
+def test_a_sweep_has_columns_of_a_hundred_flows(
+    many: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep.show_sweep(anabranch.sweep(many, {"links.R1.rate_mbps": [5]}, ["lia"], seeds=1))
+    printed = capsys.readouterr().out
+    assert "f97," in printed
+    assert "f98" not in printed
+    assert f"\n{MORE}\n" in printed
+
+
+def test_an_equilibrium_has_rows_of_a_hundred_flows(many: Path, anabranch: Anabranch) -> None:
+    printed = anabranch("theory", "equilibrium", many).stdout
+    assert len(rows(printed, "f")) == 98 + 1  # and the header
+    assert "\n49 more flows: --json has all of them.\n" in printed
 
 
 OWN = {"flows.two.algorithm": "balia"}

@@ -268,9 +268,28 @@ def test_figures_show_the_first_50_of_many_flows_and_say_so(small: Path) -> None
     (bars,) = result.plot().axes
     assert len(bars.patches) == 50
     assert bars.get_title(loc="left").endswith(", 50 of 51 flows")
-    windows = result.plot("windows")
-    assert len(windows.axes) == 50
-    assert ", 50 of 51 flows, " in windows.get_suptitle()
+    for kind in ("windows", "goodput-rtt", "rtt"):
+        figure = result.plot(kind)
+        assert len(figure.axes) == 50
+        assert ", 50 of 51 flows" in figure.get_suptitle()
+    rates = result.plot("rates")
+    assert len(rates.axes[0].collections) == 50
+    assert ", 50 of 51 flows, " in rates.get_suptitle()
+    network = result.plot("network")
+    words = [text.get_text() for text in network.axes[0].texts]
+    assert "f47" in words
+    assert "f48" not in words
+    assert network.axes[0].get_title(loc="left").endswith("network, 50 of 51 flows")
+
+
+def test_times_of_files_of_the_first_50_of_many_flows_are_shown(tmp_path: Path) -> None:
+    file = tmp_path / "files.toml"
+    link = 'algorithm = "lia"\nmeasure.duration_s = 5\nlinks.L = { rate_mbps = 9, delay_ms = 1 }\n'
+    flow = '[[flows]]\nname = "f{}"\npaths = [["L"]]\nworkload.file.bytes = 3000\n'
+    file.write_text(link + "".join(map(flow.format, range(51))))
+    figure = anabranch.run(file, seeds=1).plot("completion")
+    assert len(figure.axes) == 50
+    assert ", 50 of 51 flows" in figure.get_suptitle()
 
 
 def test_a_run_without_a_sample_has_a_figure_without_panels(small: Path, tmp_path: Path) -> None:

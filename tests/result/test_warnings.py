@@ -1,5 +1,6 @@
 """Warnings about rules by what ran, whatever the scenario asked for."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 import anabranch
 from anabranch.result.warnings import found
 from conftest import Anabranch
+
+parse = tomllib.loads
 
 
 @pytest.mark.parametrize(
@@ -52,6 +55,19 @@ def test_timeouts_of_a_rule_by_rate_are_named_with_the_remedy(
     lossy = {"links.R1.loss.bernoulli.probability": 0.2, "tcp.recovery": recovery}
     lines = anabranch.run(small, rule, seeds=1, set=lossy).warnings
     assert len([line for line in lines if 'set tcp.recovery = "rack"' in line]) == said
+
+
+def test_warnings_parse_no_flow_and_are_computed_once(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = anabranch.run(small, "lia", seeds=1)
+    assert tomllib.loads(result.scenario.tcp) == tomllib.loads(result.scenario.text)["tcp"]
+    read: list[str] = []
+    monkeypatch.setattr(tomllib, "loads", lambda text: read.append(text) or parse(text))
+    warnings = result.warnings
+    assert read
+    assert not [text for text in read if "flows" in text]
+    assert result.warnings is warnings
 
 
 def test_random_losses_without_a_timeout_are_no_error(tmp_path: Path) -> None:

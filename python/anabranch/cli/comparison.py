@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.cli import tables
 from anabranch.cli.notes import note
-from anabranch.cli.tables import MARK, STDOUT, late_algorithms, marked, mean_with_half, over_seeds
+from anabranch.cli.tables import (
+    MARK,
+    MOST_ROWS,
+    STDOUT,
+    late_algorithms,
+    marked,
+    mean_with_half,
+    over_seeds,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -40,8 +48,11 @@ def comparison(results: "Sequence[Result]", gains: "Sequence[DataFrame]" = ()) -
         table.add_row(label, *cells, *("failed" for _ in failed))
 
     def per(name: str, rows: "Sequence[DataFrame]") -> "list[tuple[str, list[DataFrame]]]":
-        names = dict.fromkeys(value for frame in rows for value in frame[name])
-        return [(value, [frame[frame[name] == value] for frame in rows]) for value in names]
+        names = list(dict.fromkeys(value for frame in rows for value in frame[name]))
+        table.leave_out(name, len(names) - MOST_ROWS)
+        return [
+            (value, [frame[frame[name] == value] for frame in rows]) for value in names[:MOST_ROWS]
+        ]
 
     flows = per("flow", [result.marked(result.summary()) for result in results])
     for flow, rows in flows:

@@ -130,7 +130,9 @@ class Request:
         results, single = [], []
         # Output directories are opened first, so that one that cannot be written fails early.
         with (
-            output(self.out, self.force, self._needed(scenario, chosen)) as stage,
+            output(
+                self.out, self.force, self._needed(scenario, chosen) if self.out else 0
+            ) as stage,
             output(self.qlog, self.force) as events,
             output(self.pcap, self.force) as packets,
         ):
@@ -238,8 +240,9 @@ def write(result: "Result", stage: Path, pictures: Pictures) -> list[int]:
     kept = result
     while True:
         try:
-            kept.write(stage, ["anabranch", *sys.argv[1:]])
-            figures.write(kept, stage, **vars(pictures))
+            with tables.progress("write"):
+                kept.write(stage, ["anabranch", *sys.argv[1:]])
+                figures.write(kept, stage, **vars(pictures))
         except OSError as error:
             half = len(kept.seeds) // 2
             if error.errno != errno.ENOSPC or half == 0:

@@ -12,8 +12,9 @@ from anabranch.cli import tables
 from anabranch.cli.notes import App, can_resume, note, warn
 from anabranch.cli.options import File, Jobs, Json, Set, algorithms, overrides, scenario_of
 from anabranch.cli.run import ON, Names, Seeds
-from anabranch.cli.tables import MARK_MEANS, STDOUT, mean_with_half, new_table
+from anabranch.cli.tables import MARK_MEANS, MOST_ROWS, STDOUT, mean_with_half, new_table
 from anabranch.files import size
+from anabranch.formats import first
 from anabranch.rule import libraries
 from anabranch.scenario import ScenarioError
 
@@ -30,14 +31,10 @@ if TYPE_CHECKING:
 # Sweeps as tables on the terminal.
 
 
-MOST_ROWS = 50
-"""Cases on the terminal; tables on disk have all."""
-
-
 def show_sweep(result: "Result") -> None:
     """Per case: goodput of each flow, total and fairness."""
     totals = result.marked(result.totals()).to_dict(orient="records")
-    flows = result.marked(result.summary())
+    flows, there = first(result.marked(result.summary()), "flow", MOST_ROWS)
     names = list(flows["flow"].unique())
     by_case = dict(iter(flows.groupby(result.cases, sort=False)))
     columns = [f"{name}{_own_rule(flows, name)} (Mbps)" for name in names]
@@ -52,11 +49,11 @@ def show_sweep(result: "Result") -> None:
             mean_with_half(row, "total_goodput_mbps", 2),
             mean_with_half(row, "jain_index", 4),
         )
+    table.leave_out("case", len(totals) - MOST_ROWS)
+    table.leave_out("flow", there - len(names))
     STDOUT.print(table)
     if any(row["one_trajectory"] for row in totals):
         STDOUT.print(f"\n{MARK_MEANS.strip()[1:-1]}, without an interval")
-    if len(totals) > MOST_ROWS:
-        STDOUT.print(f"\n{len(totals) - MOST_ROWS} more: --json and --out have all of them.")
     _failures(result.failures)
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from anabranch.cli.notes import note
 from anabranch.cli.progress import progress
-from anabranch.formats import interval, json_text
+from anabranch.formats import first, interval, json_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,6 +37,10 @@ _WORD = re.compile(r"[^\s.]+\.?|\.")
 """Places where a header may be folded: after a word, or a part of a dotted key."""
 
 
+MOST_ROWS = 100
+"""Flows, links or cases of a table; a line below it counts the others."""
+
+
 class Grid(Table):
     """A table that is never wider than the terminal.
 
@@ -46,6 +50,25 @@ class Grid(Table):
     """
 
     keys: int = 1
+    complete: str = "--json and --out have"
+    """Places where all rows are."""
+
+    def __init__(self, *headers: str, **look: Any) -> None:
+        super().__init__(*headers, **look)
+        self.left_out: dict[str, int] = {}
+        """Flows, links or cases that are not shown."""
+
+    def first(self, rows: "DataFrame", kind: str) -> "DataFrame":
+        """The rows of the first flows or links; a line below will count the others."""
+        each = -(-len(rows) // max(1, rows[kind].nunique()))
+        some, there = first(rows, kind, most := max(1, MOST_ROWS // max(1, each)))
+        self.leave_out(kind, there - most)
+        return some
+
+    def leave_out(self, kind: str, count: int) -> None:
+        """Have a line below say how many flows, links or cases are not shown."""
+        if count > 0:
+            self.left_out.setdefault(kind, count)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         parts = list(self._parts(options.max_width))
@@ -53,6 +76,8 @@ class Grid(Table):
             if number:
                 yield ""
             yield from self._part(columns, options.max_width).__super_console__(console, options)
+        for kind, count in self.left_out.items():
+            yield Text(f"\n{count} more {kind}s: {self.complete} all of them.")
 
     def __super_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from super().__rich_console__(console, options)
@@ -188,7 +213,7 @@ def run(result: "Result") -> None:
     names = _what_ran(result, summary)
     heads = ["users", "goodput (Mbps)", "loss", "RTT (ms)"]
     flows = new_table(*names, "flow", *heads, keys=len(names) + 1)
-    for row in summary.to_dict(orient="records"):
+    for row in flows.first(summary, "flow").to_dict(orient="records"):
         *cells, last = (str(row[name]) for name in names)
         flows.add_row(
             *cells,
@@ -201,7 +226,8 @@ def run(result: "Result") -> None:
         )
     heads = ["throughput (Mbps)", "utilization", "loss", "queue (packets)"]
     links = new_table(*result.cases, "link", *heads, keys=keys)
-    for row in result.marked(result.link_summary()).to_dict(orient="records"):
+    summary = links.first(result.marked(result.link_summary()), "link")
+    for row in summary.to_dict(orient="records"):
         links.add_row(
             *(marked(str(row[case]), late) for case in result.cases),
             row["link"],
@@ -247,7 +273,7 @@ def _more(result: "Result", summary: "DataFrame", columns: dict[str, tuple[str, 
         return
     heads = [head for head, _ in columns.values()]
     table = new_table(*result.cases, "flow", *heads, keys=len(result.cases) + 1)
-    for row in result.marked(summary).to_dict(orient="records"):
+    for row in table.first(result.marked(summary), "flow").to_dict(orient="records"):
         numbers = [mean_with_half(row, name, digits) for name, (_, digits) in columns.items()]
         table.add_row(*(str(row[case]) for case in result.cases), row["flow"], *numbers)
     STDOUT.print("", table, sep="\n")

@@ -133,7 +133,7 @@ def from_files(
     `ScenarioError`, and OSError for a file that cannot be read.
     """
     found = []
-    flows = {flow["name"]: flow["count"] for flow in scenario.network()["flows"]}
+    flows = {flow["name"]: flow["count"] for flow in scenario.network()["flows"]} if files else {}
     for text in files:
         flow, equals, file = text.partition("=")
         if not equals and len(flows) > 1:

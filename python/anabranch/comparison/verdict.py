@@ -140,12 +140,11 @@ def _goodput(total: Ranking, open_questions: Undecided) -> str:
 
 def _users(result: Result, open_questions: Undecided) -> list[str]:
     """The goodput of a user of each flow, where there are several flows."""
-    flows = list(result.flows["flow"].unique())
+    flows = result.flows.groupby("flow", sort=False)
     if len(flows) < 2:
         return []
     parts, same, uncertain = [], [], {}
-    for flow in flows:
-        rows = result.flows[result.flows["flow"] == flow]
+    for flow, rows in flows:
         goodput = rows.groupby(["algorithm", "seed"], sort=False)["goodput_mbps"].mean()
         found = _ranked(goodput, result)
         if worse := _worse(found):

@@ -13,7 +13,7 @@ from matplotlib.path import Path
 
 from anabranch.core_types import Flow, Link, PlainNetwork
 from anabranch.figures.over_time import FLOWS
-from anabranch.figures.panels import Drawing, Panel
+from anabranch.figures.panels import MOST_SHOWN, Drawing, Panel, count_of
 from anabranch.figures.style import BAND, DASHES, INK, LABELS
 from anabranch.formats import short
 from anabranch.result import Result
@@ -130,12 +130,15 @@ LINE = 0.17
 def network(result: Result) -> Drawing:
     """The network of the scenario: a colour per flow, a dash per path."""
     plain = result.scenario.network()
+    there = len(plain["flows"])
+    plain["flows"] = plain["flows"][:MOST_SHOWN]
     words = [line for flow in plain["flows"] for line in flow_lines(flow)]
     start = LETTER * (max(map(len, words)) + 2)
     layout = Layout(plain, start, GAP, LINK, STUB, LINE, lambda lines, _: LINE * (lines + 0.8))
     panel = Panel(partial(_draw, plain, layout, start), zero=False)
     name = result.scenario.name or "scenario"
-    return Drawing([panel], f"{name}: network", layout.width, _height(layout) - 0.3)
+    more = count_of(there, "flow")
+    return Drawing([panel], f"{name}: network{more}", layout.width, _height(layout) - 0.3)
 
 
 def _height(layout: Layout) -> float:

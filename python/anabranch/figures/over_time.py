@@ -77,6 +77,7 @@ def rates(result: Result) -> Drawing:
     Dashed: what each flow would have if all users had the same, of the mean total.
     """
     samples = result.flow_samples[result.flow_samples["seed"] == result.seeds[0]]
+    samples, more = shown(samples, "flow")
     flows = list(samples["flow"].unique())
     rows = samples.groupby(["algorithm", "time_s", "flow"], sort=False)["goodput_mbps"].sum()
     by_time = rows.unstack("flow")[flows].fillna(0.0)
@@ -96,7 +97,7 @@ def rates(result: Result) -> Drawing:
         for i, flow in enumerate(flows)
     ]
     equal = (Line2D([], [], color=INK, linestyle="--", linewidth=1.0), "equal shares per user")
-    text = caption(result, f"goodputs, stacked, {first_seed(result)}")
+    text = caption(result, f"goodputs, stacked{more}, {first_seed(result)}")
     width = min(9.0, max(5.0, 3.0 * len(panels)))
     return Drawing(panels, text, width, 2.2, legend=[*entries, equal])
 
@@ -113,6 +114,7 @@ def plane(result: Result) -> Drawing:
     samples = samples[samples["flow"].map(lambda flow: len(names[flow]) > 1)]
     if samples.empty:
         raise ValueError("plane: no flow has two paths")
+    samples, more = shown(samples, "flow")
 
     def draw(rows: pd.DataFrame, right: float, colour: str, axes: Axes) -> None:
         x, y = (rows[rows["path"] == path]["window_packets"].to_numpy() for path in (0, 1))
@@ -134,7 +136,7 @@ def plane(result: Result) -> Drawing:
             beside = algorithm if len(result.algorithms) > 1 else rule
             panels.append(Panel(line, titled(str(flow), rule, beside), one, other, row=str(flow)))
     text = caption(
-        result, f"first user of each flow, {first_seed(result)}, after the warm-up, packets"
+        result, f"first user of each flow{more}, {first_seed(result)}, after the warm-up, packets"
     )
     columns = min(3, len(result.algorithms))
     return Drawing(panels, text, max(4.0, 3.0 * columns), 2.4, least=1.7, share_x=False)
@@ -246,9 +248,10 @@ Curve = tuple[Line2D, Values, Values]
 def _curves(result: Result, figure: Figure) -> list[Curve]:
     name = result.algorithms[0]
     windows = first_users(result)
-    windows = windows[windows["algorithm"] == name]
+    windows, more = shown(windows[windows["algorithm"] == name], "flow")
     queues = result.link_samples
     queues = queues[(queues["seed"] == result.seeds[0]) & (queues["algorithm"] == name)]
+    queues, more_links = shown(queues, "link")
     upper, lower = figure.subplots(2, 1, sharex=True)
     names = path_names(result.scenario)
     moving: list[Curve] = []
@@ -271,6 +274,8 @@ def _curves(result: Result, figure: Figure) -> list[Curve]:
     lower.set_xlabel("time (s)")
     for axes in (upper, lower):
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
-    text = caption(result, f"{name}, first user of each flow, {first_seed(result)}")
+    text = caption(
+        result, f"{name}, first user of each flow{more}{more_links}, {first_seed(result)}"
+    )
     figure.suptitle(text, x=0.01, ha="left", fontsize="small", color=LABELS)
     return moving

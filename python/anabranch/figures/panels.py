@@ -17,7 +17,7 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from anabranch.figures.style import LABELS, SHEET
-from anabranch.formats import short
+from anabranch.formats import first, short
 from anabranch.result import Result
 
 CM = 1 / 2.54
@@ -112,10 +112,13 @@ def first_seed(result: Result) -> str:
 
 def shown(rows: pd.DataFrame, kind: str) -> tuple[pd.DataFrame, str]:
     """The rows of the first flows or links of a result, and words for a caption if it has more."""
-    names = rows[kind].unique()
-    if len(names) <= MOST_SHOWN:
-        return rows, ""
-    return rows[rows[kind].isin(names[:MOST_SHOWN])], f", {MOST_SHOWN} of {len(names)} {kind}s"
+    some, there = first(rows, kind, MOST_SHOWN)
+    return some, count_of(there, kind)
+
+
+def count_of(there: int, kind: str) -> str:
+    """Words for the caption of a figure of the first flows or links; none if it has all."""
+    return f", {MOST_SHOWN} of {there} {kind}s" if there > MOST_SHOWN else ""
 
 
 def render(drawing: Drawing, width_cm: float | None = None, ax: Any = None) -> Figure:

@@ -53,7 +53,7 @@ def goodput_rtt(result: Result) -> Drawing:
 
     With 95 % intervals over seeds. A point has the colour of the rule that the flow ran.
     """
-    summary = result.summary()
+    summary, more = shown(result.summary(), "flow")
     rules = rules_that_ran(result, summary)
     panels = []
     for flow in summary["flow"].unique():
@@ -62,7 +62,7 @@ def goodput_rtt(result: Result) -> Drawing:
         panels.append(
             Panel(draw, _named(rows, LONGEST), "RTT (ms)", "goodput per user (Mbps)", row="all")
         )
-    text = caption(result, f"goodput beside RTT, {over_seeds(result)}")
+    text = caption(result, f"goodput beside RTT, {over_seeds(result)}{more}")
     width = min(9.0, max(5.0, 2.8 * len(panels)))
     entries = legend(rules, result.algorithms)
     return Drawing(panels, text, width, 2.2, share_x=False, legend=entries)
@@ -188,6 +188,7 @@ def rtt(result: Result) -> Drawing:
 
 
 def _drawing(result: Result, rows: pd.DataFrame, column: str, label: str, log: bool) -> Drawing:
+    rows, more = shown(rows, "flow")
     ran = result.flows[["algorithm", "flow", "rule"]].drop_duplicates()
     rows = rows.merge(ran, on=["algorithm", "flow"])
     rules = rules_that_ran(result, rows)
@@ -206,7 +207,7 @@ def _drawing(result: Result, rows: pd.DataFrame, column: str, label: str, log: b
         for i, name in enumerate(result.algorithms)
     ]
     seeds = len(result.seeds)
-    text = caption(result, f"all users, {f'{seeds} seeds' if seeds > 1 else 'one seed'}")
+    text = caption(result, f"all users, {f'{seeds} seeds' if seeds > 1 else 'one seed'}{more}")
     width = min(9.0, max(5.0, 2.8 * len(panels)))
     return Drawing(panels, text, width, 2.2, share_x=False, legend=entries)
 

@@ -4,6 +4,7 @@ import html
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -220,7 +221,7 @@ class Result:
         users = media.groupby([*self.keys, "flow"], sort=False)[measures].mean().reset_index()
         return mean_with_interval(users, [*self.cases, "flow"], measures)
 
-    @property
+    @cached_property
     def warnings(self) -> list[str]:
         """Warnings of the scenario, of the backend (`result/caveats.py`), and of these runs: a line
         each.

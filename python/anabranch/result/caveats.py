@@ -89,9 +89,10 @@ def _without_effect(scenario: Scenario, backend: str) -> Iterator[str]:
             yield f"tcp.{key}: has no effect on {backend}"
     if backend != "sim":
         return
-    several = any(len(flow["paths"]) > 1 for flow in scenario.network()["flows"])
-    for key in "kernel_programs", "send_buffer_windows", "notsent_bytes", "wmem_max_bytes":
-        if key in written and not (several and tcp["scheduler"] == "linux"):
+    of_linux = ("kernel_programs", "send_buffer_windows", "notsent_bytes", "wmem_max_bytes")
+    found = [key for key in of_linux if key in written]
+    if found and not (tcp["scheduler"] == "linux" and _has_several_paths(scenario)):
+        for key in found:
             yield (
                 f'tcp.{key}: has no effect on sim without scheduler = "linux" and a flow with '
                 "several paths"
@@ -100,9 +101,13 @@ def _without_effect(scenario: Scenario, backend: str) -> Iterator[str]:
         yield "tcp.quick_acks: has no effect on sim without delayed_acks = true"
 
 
+def _has_several_paths(scenario: Scenario) -> bool:
+    return any(len(flow["paths"]) > 1 for flow in scenario.network()["flows"])
+
+
 def _written(scenario: Scenario) -> tuple[dict[str, object], set[str]]:
     """The values of `[tcp]`, and the keys that somebody has written."""
-    tcp = tomllib.loads(scenario.text)["tcp"]
+    tcp = tomllib.loads(scenario.tcp)
     defaults = _defaults(tcp["profile"])
     written = {key for key, value in tcp.items() if value != defaults[key]}
     written |= {key.removeprefix("tcp.") for key, _ in scenario.set if key.startswith("tcp.")}
@@ -111,6 +116,7 @@ def _written(scenario: Scenario) -> tuple[dict[str, object], set[str]]:
 
 def _of_rules(scenario: Scenario, backend: str, libraries: Sequence[str]) -> Iterator[str]:
     """Keys that are written for rules and change nothing of a controller of a library."""
+    flows = tomllib.loads(scenario.text)["flows"] if libraries else ()
     for name in libraries:
         rest = f"has no effect on {name}, a controller of a library: it is of rules alone"
         tcp, written = _written(scenario)
@@ -118,7 +124,7 @@ def _of_rules(scenario: Scenario, backend: str, libraries: Sequence[str]) -> Ite
         for key in OF_RULES:
             if key in written - unread and tcp[key]:
                 yield f"tcp.{key}: {rest}"
-        for i, flow in enumerate(tomllib.loads(scenario.text)["flows"]):
+        for i, flow in enumerate(flows):
             workload = flow.get("workload")
             if isinstance(workload, dict) and workload.get("gateway", {}).get("adjust"):
                 yield f"flows[{i}].workload.gateway.adjust: {rest}"
@@ -131,7 +137,7 @@ def _defaults(profile: str) -> dict[str, object]:
         'algorithm = "reno"\nmeasure.duration_s = 1\nlinks.L = { rate_mbps = 1, delay_ms = 1 }\n'
         f'tcp.profile = "{profile}"\nflows = [{{ name = "f", paths = [["L"]] }}]\n'
     )
-    return {**tomllib.loads(Scenario.parse(text).text)["tcp"], "profile": "rfc"}
+    return {**tomllib.loads(Scenario.parse(text).tcp), "profile": "rfc"}
 
 
 def _returns(scenario: Scenario) -> Iterator[str]:

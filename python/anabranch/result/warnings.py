@@ -21,29 +21,32 @@ SHIFT_S = 1.0
 the link when the warm-up ended."""
 
 
-def above_capacity(scenario: Scenario, paths: DataFrame, links: DataFrame) -> Iterator[str]:
+def above_capacity(
+    scenario: Scenario, network: PlainNetwork, paths: DataFrame, links: DataFrame
+) -> Iterator[str]:
     """A line per link over which its paths had more goodput than its rate in the window."""
-    network = scenario.network()
     keys = [key for key in ("algorithm", "seed") if key in links]
     window_s = scenario.duration_s - scenario.warmup_s
-    for index, link in enumerate(network["links"]):
-        over = {
-            (flow["name"], number)
-            for flow in network["flows"]
-            for number, path in enumerate(flow["paths"])
-            if index in path["links"]
-        }
-        crosses = [pair in over for pair in zip(paths["flow"], paths["path"], strict=True)]
-        goodput = paths[crosses].groupby(keys, sort=False)["goodput_mbps"].sum()
-        row = links[links["link"] == link["name"]].set_index(keys)
-        # The mean rate of the window, where the link transmitted anything in it.
-        rate = (row["throughput_mbps"] / row["utilization"]).fillna(row["rate_mbps"])
-        most = rate * (1 + TOLERANCE + SHIFT_S / window_s)
-        excess = (goodput / most).dropna()
-        if not excess.empty and excess.max() > 1:
-            worst = excess.idxmax()
+    names = [link["name"] for link in network["links"]]
+    crossed = [
+        (flow["name"], number, names[index])
+        for flow in network["flows"]
+        for number, path in enumerate(flow["paths"])
+        for index in dict.fromkeys(path["links"])
+    ]
+    over = paths.merge(DataFrame(crossed, columns=["flow", "path", "link"]))
+    goodput = over.groupby(["link", *keys], sort=False)["goodput_mbps"].sum()
+    rows = links.set_index(["link", *keys])
+    # The mean rate of the window, where the link transmitted anything in it.
+    rate = (rows["throughput_mbps"] / rows["utilization"]).fillna(rows["rate_mbps"])
+    excess = (goodput / rate / (1 + TOLERANCE + SHIFT_S / window_s)).dropna()
+    excess = excess[excess > 1]
+    worst_of = excess.groupby("link").idxmax()
+    for name in names:
+        if name in worst_of:
+            worst = worst_of[name]
             yield (
-                f"{scenario.source}: internal error: the paths over link {link['name']} have a "
+                f"{scenario.source}: internal error: the paths over link {name} have a "
                 f"goodput of {goodput[worst]:.4g} Mbps, more than its {rate[worst]:.4g} Mbps: "
                 "report it with the scenario, and use no number of this run"
             )
@@ -71,7 +74,11 @@ OTHER_SIGNALS = [rule["name"] for rule in rules() if rule["delay_based"] or rule
 
 
 def unequal_losses(
-    scenario: Scenario, flows: DataFrame, paths: DataFrame, links: DataFrame
+    scenario: Scenario,
+    network: PlainNetwork,
+    flows: DataFrame,
+    paths: DataFrame,
+    links: DataFrame,
 ) -> Iterator[str]:
     """A line per drop-tail link at which one path lost `RATIO` times the share of another.
 
@@ -79,7 +86,6 @@ def unequal_losses(
     every link dropped all packets with the same probability. Short files lose more, in slow start,
     and the shares of rules by delay or rate do not follow from losses.
     """
-    network = scenario.network()
     drop_tail = {
         link["name"]
         for link in network["links"]
@@ -90,8 +96,8 @@ def unequal_losses(
         return
     table = _with_expected(rows, links).merge(flows[["algorithm", "seed", "flow", "user", "rule"]])
     table = table[~table["rule"].str.split(":").str[0].isin(OTHER_SIGNALS)]
-    for link in sorted(drop_tail):
-        here = table.loc[[link in crossed for crossed in table["crossed"]]]
+    at_links = table.assign(link=table["crossed"].map(dict.fromkeys).map(list)).explode("link")
+    for link, here in at_links.groupby("link"):
         pairs = [
             _extremes(group.groupby(["flow", "path"], sort=False)[SUMS].sum())
             for _, group in here.groupby(["algorithm", "rule"], sort=False)
@@ -124,7 +130,7 @@ def _rows(network: PlainNetwork, paths: DataFrame, drop_tail: set[str]) -> DataF
 def _with_expected(rows: DataFrame, links: DataFrame) -> DataFrame:
     """Adds how many packets were lost and were to be expected, and in how many round trips."""
     passed = links.assign(passed=1 - links["dropped_overflow"] / links["arrived_packets"])
-    passed = passed.set_index(["algorithm", "seed", "link"])["passed"]
+    passed = passed.set_index(["algorithm", "seed", "link"])["passed"].to_dict()
     lost = [
         1 - math.prod(passed[algorithm, seed, link] for link in names)
         for algorithm, seed, names in zip(
@@ -163,20 +169,21 @@ def found(scenario: Scenario, backend: str, tables: Mapping[str, DataFrame]) -> 
     yield from _nothing_replaced(scenario, flows, swept)
     yield from _files_in_the_warm_up(scenario, flows, tables["transfers"])
     if not swept:
-        yield from above_capacity(scenario, tables["paths"], tables["links"])
+        network = scenario.network()
+        yield from above_capacity(scenario, network, tables["paths"], tables["links"])
     if backend not in EQUATIONS:
         yield from _overshoot(scenario, flows)
     if backend == "sim":
         yield from _timeouts_of_rules_by_rate(scenario, flows, tables["paths"])
     if backend == "sim" and not swept:
-        yield from unequal_losses(scenario, flows, tables["paths"], tables["links"])
+        yield from unequal_losses(scenario, network, flows, tables["paths"], tables["links"])
 
 
 def _overshoot(scenario: Scenario, flows: DataFrame) -> Iterator[str]:
     """Rules that were in slow start without a threshold and keep an overshoot for minutes."""
     keeping = {rule["name"] for rule in rules() if rule["keeps_overshoot"]}
     ran = flows.loc[flows["sent_packets"] > 0, "rule"].str.split(":").str[0].unique()
-    threshold = tomllib.loads(scenario.text)["tcp"]["initial_ssthresh_packets"]
+    threshold = tomllib.loads(scenario.tcp)["initial_ssthresh_packets"]
     for rule in ran if threshold == float("inf") else ():
         if rule in keeping:
             yield (
@@ -190,7 +197,7 @@ def _timeouts_of_rules_by_rate(
     scenario: Scenario, flows: DataFrame, paths: DataFrame
 ) -> Iterator[str]:
     """Rules of the BBR family that lost retransmissions without RACK, which Linux and QUIC have."""
-    recovery = tomllib.loads(scenario.text)["tcp"]["recovery"]
+    recovery = tomllib.loads(scenario.tcp)["recovery"]
     if recovery == "rack" or not paths["lost_random"].any():
         return
     by_rate = {rule["name"] for rule in rules() if rule["by_rate"]}

@@ -123,6 +123,12 @@ impl Scenario {
         self.0.to_toml()
     }
 
+    /// The section `[tcp]` of `text`, without its header.
+    #[getter]
+    fn tcp(&self) -> String {
+        self.0.tcp_toml()
+    }
+
     /// Warnings about values that are probably not meant or that a run can only approximate, a line
     /// each; empty for almost every scenario.
     #[getter]

@@ -3,7 +3,7 @@
 //! Sizes are those of the simulator's types; rings and tables have room for powers of two, because
 //! they double when they are full. `crates/model/sim/tests/memory.rs` compares them with runs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anabranch_net::{Codel, Loss, Queue, SECOND};
 
@@ -13,9 +13,9 @@ use crate::model::tcp::{Recovery, Scheduler};
 use crate::scenario::Scenario;
 
 /// A connection with its user, and their rows of totals, bytes.
-const USER_BYTES: f64 = 1280.0;
+const USER_BYTES: f64 = 1024.0;
 /// Both ends of a path, the rule's state, and rows of totals now and at the last sample, bytes.
-const PATH_BYTES: f64 = 2304.0;
+const PATH_BYTES: f64 = 2048.0;
 /// Bytes that a rule by delivery rates adds to a path, RACK, and a program of the kernel.
 const BY_RATE_BYTES: f64 = 1536.0;
 const PROGRAM_BYTES: f64 = 512.0;
@@ -50,7 +50,8 @@ const EVENT_BYTES: f64 = 24.0;
 const ACK_DELAY_S: f64 = 0.04;
 /// In slow start a window grows to this multiple of what the path can hold.
 const OVERSHOOT: f64 = 2.0;
-/// Users need this share more in all than each in the mean: each its most at another time.
+/// Notes of packets need this share more in all than of each user in the mean: each has its most
+/// at another time.
 const UNEVEN: f64 = 1.2;
 const GIB: f64 = 1_073_741_824.0;
 
@@ -176,7 +177,7 @@ fn connection_bytes(
     let most = most_of_connection(scenario, flow);
     let first = f64::from(tcp.initial_window_packets.get()).min(most);
     let when = |is: bool, bytes: f64| if is { bytes } else { 0.0 };
-    let (mut bytes, mut all) = (USER_BYTES, 0.0);
+    let (mut bytes, mut all) = (0.0, 0.0);
     for ((path, held), share) in flow.paths.iter().zip(held).zip(shares) {
         let each = share / connections;
         let timeouts = match (rack, by_rate) {
@@ -197,12 +198,11 @@ fn connection_bytes(
         let buffer = f64::from(tcp.wmem_max_bytes.get()) / tcp.packet_memory() as f64;
         let scheduled = SENT_BYTES * room((OVERSHOOT * outstanding).min(buffer));
         let acks = ACK_BYTES * room(window) + BLOCKS_BYTES * window;
-        bytes += PATH_BYTES
-            + 3.0 * bits_bytes(outstanding)
+        bytes += 3.0 * bits_bytes(outstanding)
             + notes * room(outstanding)
             + when(by_rate, BY_RATE_BYTES + stamps)
             + when(program, PROGRAM_BYTES + STAMP_BYTES * room(outstanding))
-            + when(rack, RACK_BYTES + SENT_BYTES * outstanding) // half is sent again, in a tree
+            + when(rack, RACK_BYTES + 2.0 * SENT_BYTES * outstanding) // sent again, in trees
             + when(several, SENT_BYTES * window) // sent again over another path
             + when(several && tcp.scheduler == Scheduler::Linux, scheduled)
             + when(!path.back.is_empty(), acks)
@@ -212,7 +212,8 @@ fn connection_bytes(
                 EVENT_BYTES * (per_s * ACK_DELAY_S).min(window),
             );
     }
-    UNEVEN * (bytes + when(several, bits_bytes(all)))
+    let state = USER_BYTES + PATH_BYTES * flow.paths.len() as f64;
+    state + UNEVEN * (bytes + when(several, bits_bytes(all)))
 }
 
 /// Paths that share a link or a return line: the flow of each, and packets that it can have there.
@@ -236,37 +237,30 @@ impl Shared {
     }
 }
 
-/// The paths that `uses` chooses; data packets or, if so, acknowledgements cross them.
-fn shared(
-    scenario: &Scenario,
-    held: &[Vec<f64>],
-    uses: impl Fn(&Path) -> bool,
-    acks: bool,
-) -> Shared {
+/// A path: the number of its flow, and its own among those of the flow.
+type PathOfFlow = (usize, usize);
+
+/// These paths; data packets or, if so, acknowledgements cross them.
+fn shared(scenario: &Scenario, held: &[Vec<f64>], paths: &[PathOfFlow], acks: bool) -> Shared {
     let mut shared = Shared {
         packet_bytes: f64::INFINITY,
         ..Shared::default()
     };
-    for (i, flow) in scenario.flows.iter().enumerate() {
-        for (path, &held) in flow
-            .paths
-            .iter()
-            .zip(&held[i])
-            .filter(|(path, _)| uses(path))
-        {
-            shared.held.push((i, held));
-            let per_s = per_s(scenario, flow, path);
-            let before = shared.per_s.entry(narrowest(scenario, path)).or_default();
-            *before = before.max(per_s);
-            let bytes = if acks {
-                scenario.tcp.header_bytes
-            } else {
-                flow.packet_bytes.get()
-            };
-            shared.packet_bytes = shared.packet_bytes.min(bytes.into());
-            let first = f64::from(scenario.tcp.initial_window_packets.get());
-            shared.first_windows += f64::from(flow.count.get()) * first;
-        }
+    for &(i, r) in paths {
+        let (flow, held) = (&scenario.flows[i], held[i][r]);
+        let path = &flow.paths[r];
+        shared.held.push((i, held));
+        let per_s = per_s(scenario, flow, path);
+        let before = shared.per_s.entry(narrowest(scenario, path)).or_default();
+        *before = before.max(per_s);
+        let bytes = if acks {
+            scenario.tcp.header_bytes
+        } else {
+            flow.packet_bytes.get()
+        };
+        shared.packet_bytes = shared.packet_bytes.min(bytes.into());
+        let first = f64::from(scenario.tcp.initial_window_packets.get());
+        shared.first_windows += f64::from(flow.count.get()) * first;
     }
     shared
 }
@@ -284,24 +278,33 @@ fn in_network(scenario: &Scenario, held: &[Vec<f64>]) -> Vec<f64> {
             largest = (ring, i);
         }
     };
-    for l in 0..scenario.links.len() {
-        for back in [false, true] {
-            let uses = |path: &Path| (if back { &path.back } else { &path.links }).contains(&l);
-            let shared = shared(scenario, held, uses, back);
-            if !shared.held.is_empty() {
-                let (ring, other) = link_bytes(scenario, l, &shared);
-                spread(&shared, ring, other);
+    let (mut over, mut lines) = (BTreeMap::new(), BTreeMap::new());
+    for (i, flow) in scenario.flows.iter().enumerate() {
+        for (r, path) in flow.paths.iter().enumerate() {
+            for (links, back) in [(&path.links, false), (&path.back, true)] {
+                for &l in links {
+                    let paths: &mut Vec<_> = over.entry((l, back)).or_default();
+                    if paths.last() != Some(&(i, r)) {
+                        paths.push((i, r));
+                    }
+                }
+            }
+            if path.back.is_empty() {
+                let delay = path.return_delay_ms.get().to_bits();
+                let paths: &mut Vec<_> = lines.entry(delay).or_default();
+                paths.push((i, r));
             }
         }
     }
-    let delays = scenario.flows.iter().flat_map(|flow| &flow.paths);
-    let delays: BTreeSet<u64> = delays
-        .map(|path| path.return_delay_ms.get().to_bits())
-        .collect();
-    for delay_ms in delays.into_iter().map(f64::from_bits) {
-        let uses = |path: &Path| path.back.is_empty() && path.return_delay_ms.get() == delay_ms;
-        let shared = shared(scenario, held, uses, true);
-        let acks = (shared.arriving_per_s() * delay_ms / 1e3 + 1.0).min(shared.all());
+    for ((l, back), paths) in over {
+        let shared = shared(scenario, held, &paths, back);
+        let (ring, other) = link_bytes(scenario, l, &shared);
+        spread(&shared, ring, other);
+    }
+    for (delay, paths) in lines {
+        let shared = shared(scenario, held, &paths, true);
+        let acks = shared.arriving_per_s() * f64::from_bits(delay) / 1e3 + 1.0;
+        let acks = acks.min(shared.all());
         spread(&shared, MOVING_BYTES * room(acks), 0.0);
     }
     // A ring that grows is there twice, with half of its room before.

@@ -60,6 +60,11 @@ impl Scenario {
         toml::to_string(&self.written).expect("a scenario that was read can be written")
     }
 
+    /// The section `[tcp]` of [`to_toml`](Self::to_toml), without its header.
+    pub fn tcp_toml(&self) -> String {
+        toml::to_string(&self.written.tcp).expect("a scenario that was read can be written")
+    }
+
     /// The text that it was read from, to which [`set`](Self::set) was applied.
     pub fn original(&self) -> &str {
         &self.origin.text

@@ -192,16 +192,16 @@ fn what_is_written_has_every_key_of_the_endpoints() {
 /// 12 Mbps are 1000 packets per s. In 50 ms 51 are on the wire, and 100 in the queue: a ring of 48
 /// B with room for 256, which grows while the one of 128 is there, and one of 16 B for 128. 51
 /// acknowledgements: 64 x 48 B. The window may be 100 + 100 + 1; twice that in slow start, and 1000
-/// in a timeout of 1 s: bits of three rings of 32 words, for 22 of 64 and one more. 1.2 times that
-/// with 1280 B for the user and 2304 B for its path. 100 samples of user, path and link, 48, 72 and
-/// 44 B with room for 128; a column of 8 B grows.
+/// in a timeout of 1 s: 1.2 times the bits of three rings of 32 words, for 22 of 64 and one more.
+/// 1024 B for the user and 2048 B for its path. 100 samples of user, path and link, 48, 72 and 44 B
+/// with room for 128; a column of 8 B grows.
 #[test]
 fn the_memory_estimate_adds_up() {
     let scenario =
         small("links.a = { rate_mbps = 12, delay_ms = 50, queue.drop_tail.packets = 100 }");
     let network = 1.5 * 256.0 * 48.0 + 128.0 * 16.0 + 64.0 * 48.0;
     let expected =
-        network + 1.2 * (1280.0 + 2304.0 + 3.0 * 32.0 * 8.0) + 128.0 * (48.0 + 72.0 + 44.0 + 4.0);
+        network + 1024.0 + 2048.0 + 1.2 * 3.0 * 32.0 * 8.0 + 128.0 * (48.0 + 72.0 + 44.0 + 4.0);
     assert_eq!(scenario.memory_estimate(), expected as u64);
 }
 
@@ -219,7 +219,7 @@ fn acknowledgements_over_links_need_memory() {
     let network = 1.5 * 256.0 * 48.0 + 128.0 * 16.0 + 64.0 * 48.0 + 16.0 * 16.0;
     let acks = 512.0 * 64.0 + 321.0 * 48.0;
     let expected = network
-        + 1.2 * (1280.0 + 2304.0 + 3.0 * 32.0 * 8.0 + acks)
+        + (1024.0 + 2048.0 + 1.2 * (3.0 * 32.0 * 8.0 + acks))
         + 128.0 * (48.0 + 72.0 + 4.0)
         + 256.0 * 44.0;
     assert_eq!(scenario.memory_estimate(), expected as u64);

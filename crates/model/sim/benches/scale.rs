@@ -1,6 +1,7 @@
 //! Cost and memory of a flow, from 10 to 100 000 flows on one link of 10 Gbps, and of 100 000 on
 //! 100 Gbps, where their windows are ten times as large and few time out. `make bench` prints them;
-//! `cargo bench --bench scale -- 10 100000` measures these numbers of flows only.
+//! `cargo bench --bench scale -- 10 1000000@100` measures only these numbers of flows, on 10 Gbps
+//! or those named.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,15 +29,11 @@ struct Cost {
 }
 
 fn main() {
-    let asked: Vec<u32> = std::env::args()
-        .filter_map(|word| word.parse().ok())
-        .collect();
-    let rows: Vec<(u32, u32)> = if asked.is_empty() {
+    let mut rows: Vec<(u32, u32)> = std::env::args().filter_map(|word| asked(&word)).collect();
+    if rows.is_empty() {
         let counts = [10, 100, 1000, 10_000, 100_000].map(|count| (count, 10));
-        counts.into_iter().chain([(100_000, 100)]).collect()
-    } else {
-        asked.into_iter().map(|count| (count, 10)).collect()
-    };
+        rows.extend(counts.into_iter().chain([(100_000, 100)]));
+    }
     let crowds = rows.iter().map(|&(count, gbps)| crowd(count, gbps));
     let scenarios: Vec<Scenario> = crowds.collect();
     let mut best: Vec<Cost> = scenarios.iter().map(measure).collect();
@@ -46,15 +43,18 @@ fn main() {
         }
     }
     println!("20 ms, drop-tail 100 ms; after a warm-up of 5 s");
-    println!("    flows  Gbps  ns/sent  ns/delivered   ratio   lost  B/flow  with tables");
+    println!(
+        "    flows  Gbps  ns/sent  ns/delivered   ratio   lost  peak GiB  B/flow  with tables"
+    );
     let (first, fewest) = (best[0], f64::from(rows[0].0));
     for (cost, &(count, gbps)) in best.iter().zip(&rows) {
         print!(
-            "  {count:7}  {gbps:4}  {:7.1}  {:12.1}  {:6.2}  {:4.1}%",
+            "  {count:7}  {gbps:4}  {:7.1}  {:12.1}  {:6.2}  {:4.1}%  {:8.3}",
             cost.time_ns / cost.sent,
             cost.time_ns / cost.delivered,
             cost.time_ns / cost.sent / (first.time_ns / first.sent),
             100.0 * (1.0 - cost.delivered / cost.sent),
+            cost.peak / f64::from(1 << 30),
         );
         // Memory of what is more than in the first row.
         let more = f64::from(count) - fewest;
@@ -70,6 +70,12 @@ fn main() {
     }
 }
 
+/// An argument: COUNT or COUNT@GBPS.
+fn asked(word: &str) -> Option<(u32, u32)> {
+    let (count, gbps) = word.split_once('@').unwrap_or((word, "10"));
+    Some((count.parse().ok()?, gbps.parse().ok()?))
+}
+
 /// At 10 Gbps 833 333 packets/s, 20 ms and a queue of 100 ms.
 fn crowd(flows: u32, gbps: u32) -> Scenario {
     let (count, mbps) = (flows.to_string(), (1000 * gbps).to_string());
@@ -78,6 +84,7 @@ fn crowd(flows: u32, gbps: u32) -> Scenario {
         ("links.bottleneck.rate_mbps", mbps.as_str()),
         ("measure.warmup_s", "5"),
         ("measure.duration_s", "10"),
+        ("measure.max_memory_gib", "64"),
     ];
     scenario("crowd", &overrides)
 }

@@ -84,6 +84,19 @@ impl Random {
     }
 }
 
+/// Users of one or several paths with a packet or two each, or files that arrive at random.
+fn crowd(rule: &str, profile: &str, paths: usize, workload: &str) -> String {
+    let links = (0..paths).map(|i| format!("[links.l{i}]\nrate_mbps = 200\ndelay_ms = 10\n"));
+    let paths: Vec<String> = (0..paths).map(|i| format!("['l{i}']")).collect();
+    format!(
+        "algorithm = '{rule}'\nmeasure = {{ duration_s = 3, sample_ms = 100000 }}\n\
+         tcp.profile = '{profile}'\n{}\
+         [[flows]]\nname = 'a'\npaths = [{}]\n{workload}\n",
+        links.collect::<String>(),
+        paths.join(", "),
+    )
+}
+
 /// One test, because others would allocate at the same time. The estimate is near twice the use at
 /// most where windows end slow start at a full queue. A rule by delivery rates may lose packets
 /// again and again, or not; with random loss slow start may end early, or late (`before_losses`).
@@ -103,5 +116,23 @@ fn the_estimate_is_never_below_the_use_and_near_it() {
             println!("{ratio:.2} {profile} {loses}");
             assert!((1.0..most).contains(&ratio), "{ratio}:\n{text}");
         }
+    }
+    let many = "count = 20000";
+    let arriving = "workload.poisson = { rate_per_s = 3000, size.exponential.mean_bytes = 9e3 }";
+    for (rule, profile, paths, workload, most) in [
+        ("reno", "rfc", 1, many, 1.4),
+        ("lia", "rfc", 2, many, 1.4),
+        ("balia", "rfc", 4, many, 1.4),
+        ("lia", "linux", 2, many, 1.4),
+        ("cubic", "linux", 4, many, 1.4),
+        ("bbr", "rfc", 1, many, 1.6),
+        ("bbr3", "linux", 2, many, 9.0),
+        ("reno", "rfc", 1, arriving, 9.0),
+        ("lia", "linux", 2, arriving, 9.0),
+    ] {
+        let text = crowd(rule, profile, paths, workload);
+        let ratio = ratio(&text);
+        println!("{ratio:.2} {rule} {profile} {paths} {workload}");
+        assert!((1.0..most).contains(&ratio), "{ratio}:\n{text}");
     }
 }

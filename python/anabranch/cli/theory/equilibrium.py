@@ -1,5 +1,6 @@
 """`anabranch theory equilibrium` and `packets`."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,7 @@ from anabranch.cli.options import (
     out_option,
     scenario_of,
 )
+from anabranch.cli.tables import MOST_ROWS
 from anabranch.files import output
 
 if TYPE_CHECKING:
@@ -124,13 +126,16 @@ def show_equilibrium(found: "Equilibrium") -> None:
     flows = tables.new_table(
         "flow", "rule", "users", "via", "goodput (Mbps)", "window", "RTT (ms)", "loss"
     )
+    flows.complete = "--json has"
     via = network.links_of_paths()
-    for flow in dict.fromkeys(network.flows):
+    users = Counter(network.flows)  # in the order of the flows
+    flows.leave_out("flow", len(users) - MOST_ROWS)
+    for flow in list(users)[:MOST_ROWS]:
         user = network.flows.index(flow)
         for number, r in enumerate(range(network.starts[user], network.starts[user + 1])):
             flows.add_row(
                 *(
-                    (flow, network.algorithms[user], str(network.flows.count(flow)))
+                    (flow, network.algorithms[user], str(users[flow]))
                     if number == 0
                     else ("", "", "")
                 ),
@@ -141,7 +146,9 @@ def show_equilibrium(found: "Equilibrium") -> None:
                 f"{found.path_loss[r]:.5f}",
             )
     links = tables.new_table("link", "utilization", "loss", "queue (packets)")
-    for number, link in enumerate(network.links):
+    links.complete = flows.complete
+    links.leave_out("link", len(network.links) - MOST_ROWS)
+    for number, link in enumerate(network.links[:MOST_ROWS]):
         links.add_row(
             link,
             f"{found.utilization[number]:.3f}",

@@ -324,7 +324,8 @@ def show_distance(far: "Distance") -> None:
 
 def _print(frame: "pd.DataFrame") -> None:
     table = tables.new_table(*(HEADS.get(column, column) for column in frame.columns))
-    for row in frame.itertuples(index=False):
+    table.complete = "--json has"
+    for row in table.first(frame, frame.columns[0]).itertuples(index=False):
         table.add_row(*map(_cell, row))
     tables.STDOUT.print(table, "")
 
