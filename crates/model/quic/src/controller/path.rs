@@ -343,7 +343,8 @@ impl Controller for PathController {
         }
     }
 
-    /// Nothing beside what is in flight while all that waits arrives earlier over another path.
+    /// Nothing beside what is in flight while all that waits arrives earlier over another path. A
+    /// path that carries data goes on: held and released in turn, it would carry the end late.
     fn window(&self) -> u64 {
         let state = self.registration.shared.lock();
         let r = self.index();
@@ -351,7 +352,7 @@ impl Controller for PathController {
         let report = state.paths[r];
         let waits = self.library.is_none()
             && report.allowance.is_first
-            && report.in_flight_bytes < window
+            && report.in_flight_bytes < self.mtu
             && state.arrives_earlier_elsewhere(r, self.mtu);
         if waits {
             report.in_flight_bytes.max(1)
