@@ -159,10 +159,6 @@ impl Controller for PathController {
         if let Some(library) = &mut self.library {
             library.on_cwnd_limited();
         }
-        let r = self.index();
-        if let Some(mut state) = self.registration.lock() {
-            state.paths[r].held_back[0] = true;
-        }
     }
 
     fn on_ack(
