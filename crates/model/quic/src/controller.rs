@@ -44,6 +44,8 @@ pub struct PathReport {
     opened: u32,
     /// Largest volume in flight in this round trip and in the one before, and when this one began.
     used_bytes: [u64; 2],
+    /// Whether the window held data back in this round trip, and in the one before.
+    held_back: [bool; 2],
     round_began: Option<Instant>,
     /// Packets acknowledged in this round trip and acknowledgements of marks among them, if a rule
     /// reduces by their share, and when the round trip began.
@@ -68,10 +70,11 @@ impl PathReport {
         self.library_window
     }
 
-    /// Whether the congestion window limits what is sent (RFC 9002, section 7.8). The library knows
-    /// only of the application: it takes an allowance for the window, and does not count a peer
-    /// that gives no credit. So the window must have been full within the last two round trips, or
-    /// half full in slow start, which may double it (Linux' `tcp_is_cwnd_limited`).
+    /// Whether the congestion window limits what is sent (RFC 9002, section 7.8). The library takes
+    /// an allowance for the window, does not count a peer that gives no credit, and calls a path
+    /// limited by the application once another path has sent what its window held back. So the
+    /// window must have been full within the last two round trips, or half full in slow start,
+    /// which may double it (Linux' `tcp_is_cwnd_limited`).
     fn is_window_limited(
         &self,
         app_limited: bool,
@@ -81,7 +84,7 @@ impl PathReport {
     ) -> bool {
         let used = self.used_bytes[0].max(self.used_bytes[1]);
         let used = if grows_fast { 2 * used } else { used };
-        !app_limited && used + 2 * mtu >= window
+        (!app_limited || self.held_back.contains(&true)) && used + 2 * mtu >= window
     }
 
     /// Counts packets that are acknowledged; the share of marks in the round trip that is over, if
@@ -131,6 +134,7 @@ impl PathReport {
         if acknowledged_sent >= self.round_began {
             self.round_began = Some(now);
             self.used_bytes = [in_flight, self.used_bytes[0]];
+            self.held_back = [false, self.held_back[0]];
         }
         self.used_bytes[0] = self.used_bytes[0].max(in_flight);
     }
@@ -679,6 +683,24 @@ mod tests {
         shared.wait(false);
         shared.refuse(25_000);
         assert!(!waits(1), "nothing waits, but a ping may");
+    }
+
+    #[test]
+    fn a_window_that_held_data_back_limits_although_another_path_has_sent_it() {
+        let mut report = PathReport {
+            in_flight_bytes: 9_000,
+            ..PathReport::default()
+        };
+        let start = Instant::now();
+        report.note_used(start, None);
+        let limits = |report: &PathReport| report.is_window_limited(true, 10_000, 1_000, false);
+        assert!(!limits(&report));
+        report.held_back[0] = true;
+        for (round, expected) in [(1, true), (2, false)] {
+            let now = start + Duration::from_secs(round);
+            report.note_used(now, Some(now));
+            assert_eq!(limits(&report), expected, "round trip {round}");
+        }
     }
 
     #[test]

@@ -159,6 +159,10 @@ impl Controller for PathController {
         if let Some(library) = &mut self.library {
             library.on_cwnd_limited();
         }
+        let r = self.index();
+        if let Some(mut state) = self.registration.lock() {
+            state.paths[r].held_back[0] = true;
+        }
     }
 
     fn on_ack(
@@ -339,8 +343,7 @@ impl Controller for PathController {
         }
     }
 
-    /// Nothing beside what is in flight while all that waits arrives earlier over another path. A
-    /// path that carries data goes on: held and released in turn, it would carry the end late.
+    /// Nothing beside what is in flight while all that waits arrives earlier over another path.
     fn window(&self) -> u64 {
         let state = self.registration.shared.lock();
         let r = self.index();
@@ -348,7 +351,7 @@ impl Controller for PathController {
         let report = state.paths[r];
         let waits = self.library.is_none()
             && report.allowance.is_first
-            && report.in_flight_bytes < self.mtu
+            && report.in_flight_bytes < window
             && state.arrives_earlier_elsewhere(r, self.mtu);
         if waits {
             report.in_flight_bytes.max(1)
