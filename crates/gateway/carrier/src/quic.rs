@@ -19,6 +19,7 @@ use crate::supervisor::Supervisor;
 use crate::tls::Identity;
 use crate::{Carried, Closed, Lines, NotSent, PathState, Stream, Tunnel};
 
+mod account;
 mod connect;
 mod control;
 mod credit;
@@ -33,6 +34,7 @@ mod reader;
 mod turns;
 mod writer;
 
+use account::Account;
 use connect::Connected;
 pub(crate) use connect::answers;
 use credit::Credit;
@@ -62,6 +64,7 @@ pub async fn connect(
 /// A connection with several paths.
 struct Inner {
     connection: Connection,
+    account: Arc<Account>,
     shares: Arc<Shares>,
     credit: Arc<Credit>,
     turns: Arc<Turns<Sending>>,
@@ -138,6 +141,7 @@ impl Inner {
         tasks.spawn(credit.clone().run(connection.clone(), given));
         Ok(Inner {
             connection,
+            account: Arc::new(Account::new()),
             shares: Arc::default(),
             credit,
             turns: Arc::new(turns),
@@ -150,8 +154,7 @@ impl Inner {
     fn stream(&self, (send, receive): (Sending, Receiving)) -> Stream {
         let credit = || self.credit.clone();
         let reader = Reader::new(receive.into_pieces(), credit(), self.waiting.clone());
-        let controller = self.connection.controller().clone();
-        let counts = (controller, self.shares.clone());
+        let counts = (self.account.clone(), self.shares.clone());
         let writer = Writer::new(send, credit(), self.turns.clone(), counts);
         Stream {
             reader: Box::new(reader),
@@ -226,12 +229,13 @@ impl Carried for Inner {
         }
     }
 
+    /// An estimate, see `account`.
     fn unsent_bytes(&self) -> u64 {
-        self.connection.controller().unsent()
+        self.account.unsent(self.connection.controller())
     }
 
     fn accepted_bytes(&self) -> u64 {
-        self.connection.controller().accepted()
+        self.account.accepted()
     }
 
     fn kappa(&self) -> Option<f64> {

@@ -5,16 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use anabranch_control::{Algorithm, AnyController, PACING_GAIN, Stamp};
+use anabranch_control::{Algorithm, AnyController, Stamp};
 use anabranch_net::Time;
 use noq_proto::congestion::{
     Bbr3Config, Controller, ControllerFactory, CubicConfig, NewRenoConfig,
 };
 
-mod account;
 mod path;
 
-use account::Account;
 pub use path::PathController;
 
 /// Report of the library about a path.
@@ -44,8 +42,6 @@ pub struct PathReport {
     opened: u32,
     /// Largest volume in flight in this round trip and in the one before, and when this one began.
     used_bytes: [u64; 2],
-    /// Whether the window held data back in this round trip, and in the one before.
-    held_back: [bool; 2],
     round_began: Option<Instant>,
     /// Packets acknowledged in this round trip and acknowledgements of marks among them, if a rule
     /// reduces by their share, and when the round trip began.
@@ -70,11 +66,10 @@ impl PathReport {
         self.library_window
     }
 
-    /// Whether the congestion window limits what is sent (RFC 9002, section 7.8). The library takes
-    /// an allowance for the window, does not count a peer that gives no credit, and calls a path
-    /// limited by the application once another path has sent what its window held back. So the
-    /// window must have been full within the last two round trips, or half full in slow start,
-    /// which may double it (Linux' `tcp_is_cwnd_limited`).
+    /// Whether the congestion window limits what is sent (RFC 9002, section 7.8). The library knows
+    /// only of the application: it takes an allowance for the window, and does not count a peer
+    /// that gives no credit. So the window must have been full within the last two round trips, or
+    /// half full in slow start, which may double it (Linux' `tcp_is_cwnd_limited`).
     fn is_window_limited(
         &self,
         app_limited: bool,
@@ -84,7 +79,7 @@ impl PathReport {
     ) -> bool {
         let used = self.used_bytes[0].max(self.used_bytes[1]);
         let used = if grows_fast { 2 * used } else { used };
-        (!app_limited || self.held_back.contains(&true)) && used + 2 * mtu >= window
+        !app_limited && used + 2 * mtu >= window
     }
 
     /// Counts packets that are acknowledged; the share of marks in the round trip that is over, if
@@ -134,14 +129,11 @@ impl PathReport {
         if acknowledged_sent >= self.round_began {
             self.round_began = Some(now);
             self.used_bytes = [in_flight, self.used_bytes[0]];
-            self.held_back = [false, self.held_back[0]];
         }
         self.used_bytes[0] = self.used_bytes[0].max(in_flight);
     }
 }
 
-/// Packets that the library's pacer sends at once (RFC 9002, section 7.7).
-const BURST: f64 = 10.0;
 /// `kGranularity` of RFC 9002, s.
 const GRANULARITY_S: f64 = 1e-3;
 /// The longest delay of an acknowledgement, s: the default of RFC 9000, section 18.2.
@@ -205,7 +197,6 @@ struct State {
     paths: Vec<PathReport>,
     /// Bytes acknowledged on all paths.
     acknowledged: u64,
-    account: Account,
     /// Whether the connection had nothing more to send at the last acknowledgement.
     app_limited: bool,
     /// Whether the rule reduces windows by the share of packets that are marked.
@@ -249,34 +240,6 @@ impl State {
         }
     }
 
-    fn in_flight(&self) -> u64 {
-        self.paths.iter().map(|path| path.in_flight_bytes).sum()
-    }
-
-    /// Whether all data that waits arrives over another path before a packet does that is sent now
-    /// over path `r`. Nobody knows how much that is while a stream may not write. The library sends
-    /// over the next path while a window or the pacer holds one back (earliest completion first;
-    /// Lim, Nahum, Towsley and Gibbens 2017).
-    fn arrives_earlier_elsewhere(&self, r: usize, mtu: u64) -> bool {
-        let unsent = self.account.unsent(self.acknowledged, self.in_flight());
-        let one_way = |k: usize| self.controller.path(k).rtt / 2.0;
-        let earlier = |(k, path): (usize, &PathReport)| {
-            let window = self.controller.window(k).max(1.0) * mtu as f64;
-            let bytes = (path.in_flight_bytes + unsent) as f64;
-            let round_trips = if bytes <= window {
-                (bytes - BURST * mtu as f64).max(0.0) / (PACING_GAIN * window)
-            } else {
-                bytes / window
-            };
-            let by_window = self.controller.pacing_rate(k).is_infinite();
-            k != r
-                && path.allowance.is_first
-                && by_window
-                && (1.0 + 2.0 * round_trips) * one_way(k) < one_way(r)
-        };
-        unsent > 0 && self.account.waiting == 0 && self.paths.iter().enumerate().any(earlier)
-    }
-
     /// See [`SharedController::abandon`].
     fn abandon(&mut self, r: usize) {
         let was_used = self.controller.window(r) > 1.0;
@@ -300,7 +263,6 @@ impl SharedController {
             initial_ssthresh,
             paths: Vec::new(),
             acknowledged: 0,
-            account: Account::default(),
             app_limited: true,
             counts_marks: false,
             opening: None,
@@ -345,38 +307,8 @@ impl SharedController {
     /// headers.
     pub fn carried(&self) -> (u64, u64) {
         let state = self.lock();
-        (state.acknowledged, state.in_flight())
-    }
-
-    /// Counts bytes of a stream, before the library has them, as the connection may send them at
-    /// once.
-    pub fn accept(&self, bytes: usize) {
-        self.lock().account.accepted += bytes as u64;
-    }
-
-    /// Counts bytes that the library did not take after all.
-    pub fn refuse(&self, bytes: usize) {
-        self.lock().account.accepted -= bytes as u64;
-    }
-
-    /// A stream has more than it may write, or no longer.
-    pub fn wait(&self, waits: bool) {
-        let waiting = &mut self.lock().account.waiting;
-        *waiting = if waits { *waiting + 1 } else { *waiting - 1 };
-    }
-
-    /// Bytes [accepted](Self::accept).
-    pub fn accepted(&self) -> u64 {
-        self.lock().account.accepted
-    }
-
-    /// Bytes [accepted](Self::accept) and never sent: an estimate, see `account`.
-    pub fn unsent(&self) -> u64 {
-        match self.carried() {
-            // Nothing is sent, so nothing waits either.
-            (_, 0) => 0,
-            (acknowledged, in_flight) => self.lock().account.unsent(acknowledged, in_flight),
-        }
+        let in_flight = state.paths.iter().map(|path| path.in_flight_bytes).sum();
+        (state.acknowledged, in_flight)
     }
 
     /// Whether nothing waited for a window or the pacer at the last acknowledgement on any path, or
@@ -440,8 +372,6 @@ pub struct Allowance {
     /// Two packets whatever is in flight: the library sends no PING while the window is full and
     /// data waits, also if that data goes over other paths.
     pub pings: bool,
-    /// Whether nothing but its window and the pacer holds the path back.
-    pub is_first: bool,
 }
 
 impl Allowance {
@@ -451,7 +381,6 @@ impl Allowance {
         in_flight: u64::MAX,
         credit: u64::MAX,
         pings: false,
-        is_first: false,
     };
 
     /// How much may be in flight, bytes, with this congestion window. The library does not allow 0.
@@ -637,70 +566,6 @@ mod tests {
         assert_eq!(state.free_path(), 0);
         state.controller.on_ack(0, &heard);
         assert!((growth(&state) - 0.05).abs() < 1e-12, "open again");
-    }
-
-    /// Windows of 20 packets of 1000 bytes, and half round trips of 10, 50 and 16 ms. Over path 0 n
-    /// bytes arrive after 10 + 20 n / 20000 ms; if they are at most 20000, after 10 + 16 (n -
-    /// 10000) / 20000 ms. So n may be 40000, or for path 2 17500.
-    #[test]
-    fn data_waits_for_a_path_over_which_it_arrives_earlier() {
-        let rule = Algorithm::parse("reno").expect("in the table");
-        let shared = SharedController::new(Clock::start(), rule.controller(0, 20.0), 20.0);
-        for (r, rtt) in [(0, 0.02), (1, 0.1), (2, 0.032)] {
-            shared.open(r);
-            let ack = Ack {
-                now: rtt,
-                sent_at: 0.0,
-                packets: 1,
-                rtt: Some(rtt),
-                queue_delay: None,
-                window_limited: false,
-            };
-            shared.lock().controller.on_ack(r, &ack);
-        }
-        let waits = |r| shared.lock().arrives_earlier_elsewhere(r, 1000);
-        shared.accept(25_000);
-        assert!(!waits(1), "nothing is known of path 0");
-        let first = Allowance {
-            is_first: true,
-            ..Allowance::NONE
-        };
-        shared.allow(0, first);
-        shared.allow(1, first);
-        assert_eq!([0, 1, 2].map(waits), [false, true, false]);
-        shared.refuse(7_600);
-        assert!(waits(2), "17400 bytes wait");
-        shared.accept(200);
-        assert!(!waits(2), "17600 bytes wait");
-        shared.accept(7_400);
-        shared.lock().paths[0].in_flight_bytes = 20_000;
-        assert!(waits(1), "5520 bytes wait");
-        shared.accept(20_000);
-        assert!(!waits(1), "25520 bytes wait");
-        shared.refuse(20_000);
-        shared.wait(true);
-        assert!(!waits(1), "a stream has more");
-        shared.wait(false);
-        shared.refuse(25_000);
-        assert!(!waits(1), "nothing waits, but a ping may");
-    }
-
-    #[test]
-    fn a_window_that_held_data_back_limits_although_another_path_has_sent_it() {
-        let mut report = PathReport {
-            in_flight_bytes: 9_000,
-            ..PathReport::default()
-        };
-        let start = Instant::now();
-        report.note_used(start, None);
-        let limits = |report: &PathReport| report.is_window_limited(true, 10_000, 1_000, false);
-        assert!(!limits(&report));
-        report.held_back[0] = true;
-        for (round, expected) in [(1, true), (2, false)] {
-            let now = start + Duration::from_secs(round);
-            report.note_used(now, Some(now));
-            assert_eq!(limits(&report), expected, "round trip {round}");
-        }
     }
 
     #[test]

@@ -612,7 +612,6 @@ fn allow_one(entry: &mut Entry, limit: Option<u64>, full: u64, in_flight: u64) {
     let Some(open) = &mut entry.open else {
         return;
     };
-    let is_backup = entry.role == Role::Backup || share.used_up || entry.is_suspected;
     let mtu = f64::from(open.mtu().max(1));
     let payload = mtu / (mtu + UDP_HEADERS as f64);
     open.allow(Allowance {
@@ -620,11 +619,6 @@ fn allow_one(entry: &mut Entry, limit: Option<u64>, full: u64, in_flight: u64) {
         in_flight,
         credit,
         pings: entry.watch.is_left(),
-        is_first: !is_backup
-            && share.weight >= 1.0
-            && share.rate.is_none()
-            && !entry.is_backup_of_peer
-            && entry.watch.is_sound(now()),
     });
-    open.set_backup(is_backup);
+    open.set_backup(entry.role == Role::Backup || share.used_up || entry.is_suspected);
 }

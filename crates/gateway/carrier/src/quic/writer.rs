@@ -5,10 +5,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use anabranch_quic::controller::SharedController;
 use futures_util::future::BoxFuture;
 use tokio::io::AsyncWrite;
 
+use super::account::Account;
 use super::credit::Credit;
 use super::library::Sending;
 use super::turns::{Outlet, Turn, Turns};
@@ -22,10 +22,9 @@ pub(super) struct Writer {
     /// Bytes written.
     written: u64,
     turn: Turn<Sending>,
-    controller: SharedController,
+    account: Arc<Account>,
     shares: Arc<Shares>,
     client: u64,
-    waits: bool,
     /// Once shut down, ready when the peer has acknowledged the end or has stopped the stream.
     ended: Option<BoxFuture<'static, io::Result<()>>>,
 }
@@ -36,7 +35,7 @@ impl Writer {
         stream: Sending,
         credit: Arc<Credit>,
         turns: Arc<Turns<Sending>>,
-        (controller, shares): (SharedController, Arc<Shares>),
+        (account, shares): (Arc<Account>, Arc<Shares>),
     ) -> Writer {
         credit.open_outgoing(stream.id());
         Writer {
@@ -44,10 +43,9 @@ impl Writer {
             credit,
             written: 0,
             turn: Turn::new(turns),
-            controller,
+            account,
             shares,
             client: 0,
-            waits: false,
             ended: None,
         }
     }
@@ -56,21 +54,7 @@ impl Writer {
         let limit = ready!(self.credit.poll_limit(self.stream.id(), self.written, cx));
         let allowed = usize::try_from(limit - self.written).unwrap_or(usize::MAX);
         let buf = &buf[..buf.len().min(allowed)];
-        self.controller.accept(buf.len());
-        let written = self.turn.poll_write(&mut self.stream, cx, buf);
-        let taken = match &written {
-            Poll::Ready(Ok(taken)) => *taken,
-            _ => 0,
-        };
-        self.controller.refuse(buf.len() - taken);
-        written
-    }
-
-    fn set_waits(&mut self, waits: bool) {
-        if waits != self.waits {
-            self.waits = waits;
-            self.controller.wait(waits);
-        }
+        self.turn.poll_write(&mut self.stream, cx, buf)
     }
 }
 
@@ -94,10 +78,9 @@ impl AsyncWrite for Writer {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = this.poll_written(cx, buf);
-        this.set_waits(written.is_pending());
-        let written = ready!(written)?;
+        let written = ready!(this.poll_written(cx, buf))?;
         this.written += written as u64;
+        this.account.accept(written);
         this.shares.add(this.client, Kind::Streams, written);
         Poll::Ready(Ok(written))
     }
@@ -122,7 +105,6 @@ impl AsyncWrite for Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.set_waits(false);
         self.credit.close_outgoing(self.stream.id());
         self.stream.reset();
     }

@@ -22,7 +22,6 @@ mod ends;
 mod gateways;
 mod host;
 mod internet;
-mod objects;
 mod plan;
 mod random;
 mod reloads;

@@ -124,14 +124,6 @@ impl PathController {
             None => state.controller.window(self.index()) as u64 * self.mtu,
         }
     }
-
-    /// The window with the allowance, bytes.
-    fn allowed_window(&self, state: &State) -> u64 {
-        let report = &state.paths[self.index()];
-        let window = self.congestion_window(state);
-        let in_flight = report.in_flight_bytes;
-        report.allowance.window(window, in_flight, self.mtu)
-    }
 }
 
 impl Controller for PathController {
@@ -158,10 +150,6 @@ impl Controller for PathController {
     fn on_cwnd_limited(&mut self) {
         if let Some(library) = &mut self.library {
             library.on_cwnd_limited();
-        }
-        let r = self.index();
-        if let Some(mut state) = self.registration.lock() {
-            state.paths[r].held_back[0] = true;
         }
     }
 
@@ -212,7 +200,6 @@ impl Controller for PathController {
             controller,
             paths,
             acknowledged,
-            account,
             app_limited: limited,
             counts_marks,
             ..
@@ -226,9 +213,6 @@ impl Controller for PathController {
         paths[r].in_flight_bytes = in_flight;
         paths[r].library_window = library_window.map(|bytes| bytes as f64 / self.mtu as f64);
         paths[r].silent_since = (in_flight > 0).then_some(now);
-        if paths.iter().all(|path| path.in_flight_bytes == 0) {
-            account.emptied(*acknowledged);
-        }
         let Some(sent) = newest else {
             return;
         };
@@ -343,21 +327,13 @@ impl Controller for PathController {
         }
     }
 
-    /// Nothing beside what is in flight while all that waits arrives earlier over another path.
     fn window(&self) -> u64 {
         let state = self.registration.shared.lock();
-        let r = self.index();
-        let window = self.allowed_window(&state);
-        let report = state.paths[r];
-        let waits = self.library.is_none()
-            && report.allowance.is_first
-            && report.in_flight_bytes < window
-            && state.arrives_earlier_elsewhere(r, self.mtu);
-        if waits {
-            report.in_flight_bytes.max(1)
-        } else {
-            window
-        }
+        let report = &state.paths[self.index()];
+        let window = self.congestion_window(&state);
+        report
+            .allowance
+            .window(window, report.in_flight_bytes, self.mtu)
     }
 
     /// The rate at which the rule paces, and that of the allowance. The latter takes the place of
@@ -367,8 +343,8 @@ impl Controller for PathController {
             Some(library) => library.metrics(),
             None => ControllerMetrics::default(),
         };
+        metrics.congestion_window = self.window();
         let state = self.registration.shared.lock();
-        metrics.congestion_window = self.allowed_window(&state);
         let rule = state.controller.pacing_rate(self.index()) * self.mtu as f64;
         if self.library.is_none() && rule.is_finite() {
             metrics.pacing_rate = Some(rule.max(1.0) as u64);
@@ -394,7 +370,7 @@ impl Controller for PathController {
     }
 
     fn initial_window(&self) -> u64 {
-        self.allowed_window(&self.registration.shared.lock())
+        self.window()
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
