@@ -40,6 +40,11 @@ FIRST_SMOOTHING = 1e-2
 """The product of a bound's room and of the pull towards it, while bounds are smooth."""
 LARGEST_SMOOTH_STEP = 1e7
 """With larger ones rounding moves windows along splits that are open."""
+MOST_SMOOTH_STEPS, MOST_LAST_STEPS = 560, 40
+CYCLE_STEPS, CYCLE_STEP, CYCLE_SHARES = 6, 1e3, (0.5, 0.7)
+"""Steps without half the largest gap, each this long, after which shares of the next are taken."""
+MANY_PATHS = 30_000
+"""Paths beyond which OLIA's search begins with smooth bounds, and takes any open split."""
 LARGEST_EXPONENT = 50.0
 LARGEST_LOG_WINDOW = float(np.log(_core.MAX_WINDOW))
 FIRST_LOSS = 3e-3
@@ -50,20 +55,22 @@ def search(network: Network, tolerance: float = TOLERANCE, tick: Tick | None = N
     """The search at its end, with a residual of at most `tolerance`.
 
     Where OLIA leaves the split open, it starts again from the equilibrium of the smooth switch
-    (`switching`): so it finds the split to which the integration tends.
+    (`switching`): so it finds the split to which the integration tends, up to `MANY_PATHS`.
 
     Raises `NotConverged`, and `ScenarioError` for a rule without a fluid model.
     """
     model = Model(network, settled=True)
-    made = first = Search(model)
-    if model.switches:
-        made.follow(np.mean, tolerance, tick)
-        if made.residual > tolerance:
-            made.centre(tolerance, tick)
-    else:
+    many = model.switches and network.paths > MANY_PATHS
+    made = Search(model)
+    if not model.switches:
         made.run(tolerance, tick)
-    if model.switches and not (made.residual <= tolerance and made.isolated()):
-        made = Search(Model(network))
+    elif not many:
+        made.follow(np.mean, tolerance, tick)
+    if made.residual > tolerance:
+        made = Search(model)
+        made.centre(tolerance, tick)
+    if model.switches and not many and not (made.residual <= tolerance and made.isolated()):
+        first, made = made, Search(Model(network))
         made.follow(np.max, SMOOTH_TOLERANCE, tick)
         if made.residual <= SMOOTH_TOLERANCE or first.residual > tolerance:
             made.use(model)
@@ -144,23 +151,35 @@ class Search:
     def centre(self, tolerance: float, tick: Tick | None) -> None:
         """Step with smooth bounds, `room * -pull = smoothing`, which falls as the gaps do.
 
-        Among many users of OLIA thousands have a path that is nearly as good as the one in use, so
-        without it each step changes where bounds are active.
+        Among many users thousands can have a path that is nearly as good as the one in use, so
+        without it each step changes where bounds are active. Single users cycle around a kink at
+        full steps: shares of a step end that. The last steps are those of the bounds themselves.
         """
         self._smooth(FIRST_SMOOTHING)
-        step = FIRST_STEP
-        for self.steps in range(MOST_STEPS):
+        step, share, best, since_best = FIRST_STEP, 1.0, np.inf, 0
+        for self.steps in range(MOST_SMOOTH_STEPS):
             if tick:
                 tick()
             if self.residual <= tolerance:
                 break
-            step = _next_step(step, 3.0, self._newton(step), LARGEST_SMOOTH_STEP)
+            step = _next_step(step, 3.0, self._newton(step, share) / share, LARGEST_SMOOTH_STEP)
             largest = float(np.abs(self.gap).max(initial=0.0))
+            since_best += 1
+            if largest < 0.5 * best:
+                best, since_best = largest, 0
+            cycles = since_best >= CYCLE_STEPS and step > CYCLE_STEP
+            share = CYCLE_SHARES[since_best % 2] if cycles else 1.0
             if largest**2 < 4 * self.smoothing and self.smoothing > tolerance**2 / 10:
                 self._smooth(self.smoothing / 10)
-        else:
-            self.steps = MOST_STEPS
+                best, since_best = np.inf, 0
         self._smooth(0.0)
+        for last in range(MOST_LAST_STEPS):
+            if self.residual <= tolerance:
+                return
+            if tick:
+                tick()
+            self._newton(LARGEST_STEP, CYCLE_SHARES[0] if last % 2 else 1.0)
+            self.steps += 1
 
     def _smooth(self, smoothing: float) -> None:
         self.smoothing = smoothing
@@ -227,12 +246,12 @@ class Search:
         matrix = sparse.csr_array(sparse.diags_array(diagonal) - jacobian)
         return Elimination(matrix, self.model.network.starts)
 
-    def _newton(self, step: float) -> float:
-        """Take one step; return the largest relative change of a window or a backlog."""
+    def _newton(self, step: float, share: float = 1.0) -> float:
+        """Take a share of a step; return the largest relative change of a window or a backlog."""
         change = self._factors(step).solve(self.gap)
         paths = len(self.log_window)
-        log_window = self.log_window + np.clip(change[:paths], -1.5, 1.5)
-        mark = self.mark + self.scale * np.clip(change[paths:], -1, 1)
+        log_window = self.log_window + share * np.clip(change[:paths], -1.5, 1.5)
+        mark = self.mark + share * self.scale * np.clip(change[paths:], -1, 1)
         before = np.concatenate([self.log_window, self.mark / self.scale])
         self._move_to(np.clip(log_window, 0, LARGEST_LOG_WINDOW), np.maximum(mark, 0))
         after = np.concatenate([self.log_window, self.mark / self.scale])
