@@ -99,7 +99,7 @@ impl NumberSet {
         self.first_bit(range, |word| !word)
     }
 
-    #[inline]
+    #[inline(always)]
     fn first_bit(
         &self,
         range: Range<PacketNumber>,

@@ -376,15 +376,16 @@ impl Connection {
 
 /// Packets wait in the sender's host, or leave it for the network.
 impl Connection {
-    /// Hands a packet to the host, or to the network if the host delays nothing.
+    /// Hands a packet to the host, or to the network if the host delays nothing. Inlined always: it
+    /// is on the path of every packet that has extras.
+    #[inline(always)]
     fn emit(&mut self, world: &mut World, packet: Packet, is_new: bool) {
         let r = usize::from(packet.path);
         if let Some(rack) = &mut self.paths[r].rack {
             rack.on_sent(world.now, packet.sequence);
         }
-        if let Some(host) = &mut self.paths[r].host {
-            let time = host.take(world.now, packet);
-            self.schedule(world, Event::Leave, r, time);
+        if self.paths[r].host.is_some() {
+            self.delay(world, packet);
         } else {
             self.offer(world, packet);
         }
@@ -396,6 +397,15 @@ impl Connection {
         }
         if is_new && self.paths[r].rack.is_some() {
             self.restart_probing(world, r);
+        }
+    }
+
+    #[cold]
+    fn delay(&mut self, world: &mut World, packet: Packet) {
+        let r = usize::from(packet.path);
+        if let Some(host) = &mut self.paths[r].host {
+            let time = host.take(world.now, packet);
+            self.schedule(world, Event::Leave, r, time);
         }
     }
 
