@@ -138,7 +138,7 @@ def test_a_worker_with_another_version_is_refused(
 ) -> None:
     plan = Plan.of(small, None, {"links.R1.rate_mbps": [5]}, None, 1, "sim", with_samples=False)
     (one,) = plan.points([{"links.R1.rate_mbps": 5}])
-    monkeypatch.setattr(point, "version", lambda name: "9.9")
+    monkeypatch.setattr(point, "_version", lambda: "9.9")
     with pytest.raises(anabranch.ScenarioError, match=r"a worker has Anabranch 9\.9, this machine"):
         point.run_point(one)
 

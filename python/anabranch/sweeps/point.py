@@ -101,9 +101,13 @@ def point(
     # One copy of a trace for all points.
     kept = {name: traces.setdefault(_hash(trace), trace) for name, trace in files.items()}
     name = Path(scenario.source).name
-    return Point(
-        text, kept, name, values, algorithm, rule, seed, on, with_samples, version("anabranch")
-    )
+    return Point(text, kept, name, values, algorithm, rule, seed, on, with_samples, _version())
+
+
+@cache
+def _version() -> str:
+    """The version of Anabranch, looked up once: a lookup reads files."""
+    return version("anabranch")
 
 
 def _hash(content: bytes) -> str:
@@ -120,7 +124,7 @@ def build() -> str:
     digest = hashlib.sha256()
     for file in [Path(_core.__file__), *sorted((package / "theory").rglob("*.py"))]:
         digest.update(file.read_bytes())
-    return f"{version('anabranch')}+{digest.hexdigest()[:12]}"
+    return f"{_version()}+{digest.hexdigest()[:12]}"
 
 
 class Live:
@@ -162,7 +166,7 @@ def run_point(point: Point, live: Live | None = None) -> bytes:
 
     Raises `ScenarioError` where this machine has another version of Anabranch.
     """
-    here = version("anabranch")
+    here = _version()
     if here != point.version:
         raise ScenarioError(f"a worker has Anabranch {here}, this machine has {point.version}")
     about = {

@@ -102,7 +102,8 @@ def _joined(parts: Sequence[pa.Table], keys: Mapping[str, np.ndarray[Any, Any]])
     rows = [part.num_rows for part in parts]
     leading = {key: _repeated(column, rows) for key, column in keys.items()}
     columns = {name: table.column(name) for name in table.column_names}
-    return pa.table(leading | columns).to_pandas()
+    # Threads cost more than they bring to tables of a run.
+    return pa.table(leading | columns).to_pandas(use_threads=False)
 
 
 def _repeated(column: np.ndarray[Any, Any], rows: list[int]) -> pa.Array:
