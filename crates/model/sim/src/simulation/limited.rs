@@ -3,8 +3,10 @@
 //!
 //! The window that counts is the one before an acknowledgement: if the path had sent less, nothing
 //! says that the network takes more. Linux' pacing keeps a window from being full all the time: it
-//! then counts as full if it was in the last round trip, and in slow start if more than half was
-//! used (`tcp_is_cwnd_limited`).
+//! then counts as full if it was in the last round trip, until what was sent by then is acknowledged,
+//! and in slow start if more than half was used (`tcp_is_cwnd_limited`).
+
+use std::collections::HashMap;
 
 use anabranch_control::RULES;
 use anabranch_scenario::Scheduler;
@@ -13,6 +15,7 @@ use proptest::prelude::*;
 use proptest::sample;
 
 use super::*;
+use crate::network::PacketNumber;
 
 /// A path's window, packets in flight and undone timeouts.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +25,8 @@ struct State {
     in_flight: u32,
     whole: u32,
     spurious: u64,
+    una: PacketNumber,
+    next: PacketNumber,
     /// The most that was outstanding in the last round trip, if the path is paced.
     most_out: Option<u32>,
 }
@@ -36,6 +41,8 @@ impl Simulation {
                 in_flight: path.sender.in_flight(),
                 whole: path.window,
                 spurious: path.totals.spurious_timeouts,
+                una: path.sender.una(),
+                next: path.sender.next(),
                 most_out: connection
                     .linux_scheduler
                     .as_ref()
@@ -50,6 +57,8 @@ impl Simulation {
     /// had filled their window, and of others.
     fn check_growth(&mut self) -> (u64, u64) {
         let (mut filled, mut others) = (0, 0);
+        // The next packet of a path when its window was full last.
+        let mut full_until = HashMap::new();
         let end = from_seconds(self.duration_s());
         while let Some((time, event)) = self.network.calendar.due(end) {
             self.now = time;
@@ -67,12 +76,19 @@ impl Simulation {
                     others += u64::from(is_acknowledged && !full);
                     let undone = after.spurious > before.spurious;
                     let same = before.started_at == after.started_at;
-                    let used = before.most_out.is_some_and(|most| 2 * most > before.whole);
+                    let last_full = full_until.get(&(c, r, before.started_at));
+                    let was_full = last_full.is_some_and(|&next| before.una < next);
+                    let used = before
+                        .most_out
+                        .is_some_and(|most| was_full || 2 * most > before.whole);
                     assert!(
                         full || used || undone || !same || after.window <= before.window,
                         "path {r} at {} s: {before:?}, then {after:?}, {acknowledged:?}",
                         seconds(time)
                     );
+                    if after.in_flight >= after.whole {
+                        full_until.insert((c, r, after.started_at), after.next);
+                    }
                 }
             }
         }
@@ -148,6 +164,20 @@ proptest! {
         let scenario = Scenario::parse(text.as_bytes(), "limited", &[]).expect("valid");
         Simulation::new(&scenario, 1).check_growth();
     }
+}
+
+/// A path that was full before a timeout which is undone: found among 2000 cases.
+#[test]
+fn a_window_that_was_full_in_the_round_trip_of_an_undone_timeout_grows() {
+    let text = "algorithm = 'ewtcp'\nmeasure.duration_s = 4\n\
+        links.L0 = { rate_mbps = 1, delay_ms = 1, queue.drop_tail.packets = 45 }\n\
+        links.L1 = { rate_mbps = 1, delay_ms = 126.30893772609704, queue.drop_tail.packets = 9 }\n\
+        tcp = { profile = 'linux', scheduler = 'linux', receive_buffer_packets = 18 }\n\
+        [[flows]]\nname = 'user'\npaths = [['L0'], ['L1']]\n\
+        workload.poisson = { rate_per_s = 3.3801435564919196, \
+        size.exponential.mean_bytes = 62874.15390731331 }\n";
+    let scenario = Scenario::parse(text.as_bytes(), "undone", &[]).expect("valid");
+    Simulation::new(&scenario, 1).check_growth();
 }
 
 /// The law is not empty: both kinds of acknowledgements occur with every scheduler, because the
