@@ -3,8 +3,8 @@
 //!
 //! The window that counts is the one before an acknowledgement: if the path had sent less, nothing
 //! says that the network takes more. Linux' pacing keeps a window from being full all the time: it
-//! then counts as full if it was in the last round trip, until what was sent by then is acknowledged,
-//! and in slow start if more than half was used (`tcp_is_cwnd_limited`).
+//! then counts as full if it was in the last round trip, until what was sent by then is
+//! acknowledged, and in slow start if more than half was used (`tcp_is_cwnd_limited`).
 
 use std::collections::HashMap;
 
