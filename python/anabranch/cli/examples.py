@@ -11,7 +11,7 @@ from anabranch.cli.notes import note
 from anabranch.scenario import ScenarioError, expected_one_of
 
 PACKAGE = Path(__file__).parents[1]
-_FOLDER = PACKAGE / "_examples"
+_FOLDER = PACKAGE / "examples"
 EXAMPLES = {
     str(file.relative_to(_FOLDER)): file
     for file in sorted([*_FOLDER.glob("*.*"), *_FOLDER.glob("abi/*.c")])

@@ -11,7 +11,7 @@ from anabranch.experiments.folder import known_studies, open_study
 from anabranch.scenario import ScenarioError, expected_one_of, toml_value
 
 PACKAGE = Path(__file__).parents[2]
-EXAMPLES, PAPERS = PACKAGE / "_examples", PACKAGE / "_papers"
+EXAMPLES, PAPERS = PACKAGE / "examples", PACKAGE / "_papers"
 
 
 @dataclass(frozen=True)
